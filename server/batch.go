@@ -39,16 +39,27 @@ func (p *Inbound) IsAnswered() bool { return p.Err != nil || p.Message.IsRequest
 // response, or nil if the client has canceled the request. For an invalid message it gets
 // the error at once. respond must not wait, and neither does Handle.
 func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, respond func(response []byte)) {
-	switch {
-	case p.Err == nil:
-		if start := s.begin(ctx, c, p.Message); start != nil {
-			start(respond)
-		}
-	case c.AcceptsBatch(p):
-		s.acceptBatch(ctx, c, p.Text, respond)
-	default:
-		respond(InvalidMessage(p.Message, p.Err))
+	if _, start := s.Accept(ctx, c, p); start != nil {
+		start(respond)
 	}
+}
+
+// Accept is the first part of Handle: it handles a notification or a response, and registers
+// a request, so that the client can cancel it. start does the rest; it is nil if there is no
+// response. The context ends when the request does.
+func (s *Server) Accept(ctx context.Context, c *Client, p Inbound) (request context.Context, start func(respond func(response []byte))) {
+	if p.Err == nil {
+		return s.begin(ctx, c, p.Message)
+	}
+	if text := p.Text; c.AcceptsBatch(p) { // a closure over p would need memory for each message
+		return ctx, func(respond func(response []byte)) { s.acceptBatch(ctx, c, text, respond) }
+	}
+	return ctx, answerWith(InvalidMessage(p.Message, p.Err))
+}
+
+// answerWith returns a start function for a message whose response is known.
+func answerWith(response []byte) (start func(respond func(response []byte))) {
+	return func(respond func(response []byte)) { respond(response) }
 }
 
 // InvalidMessage returns the error response to a message that failed to parse with err.
@@ -90,9 +101,8 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte, respo
 			p.Err = rpc.Errorf(rpc.CodeInvalidRequest, "Invalid request: initialize must not be part of a batch")
 		}
 		if p.Err != nil {
-			response := InvalidMessage(p.Message, p.Err)
-			starts = append(starts, func(respond func(response []byte)) { respond(response) })
-		} else if start := s.begin(ctx, c, p.Message); start != nil {
+			starts = append(starts, answerWith(InvalidMessage(p.Message, p.Err)))
+		} else if _, start := s.begin(ctx, c, p.Message); start != nil {
 			starts = append(starts, start)
 		}
 	}

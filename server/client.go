@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
@@ -39,6 +40,8 @@ type conversation struct {
 	Quota *Quota // bounds its calls; nil for a client without a client session
 	Conn  *rpc.Conn
 	lists readLists
+
+	Timeout time.Duration // of a request; 0: only the upstream's own limits
 
 	latest atomic.Pointer[policy.Caller] // of the last request, for notifications; nil for a caller without a name
 	Exited atomic.Bool                   // it has sent notifications/exit

@@ -2,35 +2,46 @@ package server
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"sync"
+
+	"mcpx/internal/tasks"
 )
 
 // Quota bounds the memory that one client session can make mcpx use: the unfinished
-// calls and the unread responses. A call is unfinished until its response is written.
-// The methods may be called concurrently.
+// calls, the unread responses, and the calls that wait for room. A call is unfinished
+// until its response is written. The methods may be called concurrently.
 type Quota struct {
 	limit       int // of unfinished calls; 0: no limit
 	unreadLimit int // of the bytes of unread responses; above it no call starts
 
-	mu     sync.Mutex
-	calls  int           // unfinished calls
-	unread int           // bytes of responses that wait to be written
-	queued int           // calls that wait in Acquire
-	bytes  int           // size of the queued calls
-	freed  chan struct{} // closed when there may be room; nil if no call is queued
+	mu       sync.Mutex
+	calls    int           // unfinished calls
+	unread   int           // bytes of responses that wait to be written
+	queue    []*queuedCall // in the order of Start; empty, or there is no room
+	bytes    int           // size of the queued calls
+	starting bool          // change starts queued calls
+	shrunk   tasks.Signal  // the queue got shorter
 }
 
-// Limits on calls that wait in Acquire.
+// queuedCall is a call that waits for room.
+type queuedCall struct {
+	size    int
+	start   func(respond func(response []byte))
+	respond func(response []byte)
+	forget  func() bool // stops waiting for the end of the context
+}
+
+// Limits on queued calls.
 const (
 	maxQueued      = 1000
 	maxQueuedBytes = 1 << 20 // a single larger call may wait alone
 )
 
-var errNoRoom = errors.New("too many calls are waiting")
-
 // NewQuota returns a Quota with these limits.
-func NewQuota(limit, unreadLimit int) *Quota { return &Quota{limit: limit, unreadLimit: unreadLimit} }
+func NewQuota(limit, unreadLimit int) *Quota {
+	return &Quota{limit: limit, unreadLimit: unreadLimit, shrunk: tasks.NewSignal()}
+}
 
 // TryAcquire counts a call; false if there is no room for it, or q is nil.
 func (q *Quota) TryAcquire() bool {
@@ -50,39 +61,62 @@ func (q *Quota) tryAcquireLocked() bool {
 	return true
 }
 
-// Acquire waits until there is room for a call of that size, and counts it. It returns
-// errNoRoom if too many calls wait, or the cause of ctx.
-func (q *Quota) Acquire(ctx context.Context, size int) error {
+// Start counts a call of that size and starts it, as soon as there is room and every
+// earlier call has started. It does not wait, and neither may start. If the context ends
+// first, the call is started at once, so that it ends too. Release ends the call.
+func (q *Quota) Start(ctx context.Context, size int, start func(respond func(response []byte)), respond func(response []byte)) {
+	q.mu.Lock()
+	if len(q.queue) > 0 || q.starting || !q.tryAcquireLocked() {
+		call := &queuedCall{size: size, start: start, respond: respond}
+		call.forget = context.AfterFunc(ctx, func() { q.startEnded(call) })
+		q.queue = append(q.queue, call)
+		q.bytes += size
+		q.mu.Unlock()
+		return
+	}
+	q.mu.Unlock()
+	start(respond)
+}
+
+// startEnded starts a call whose context has ended, if it is still queued.
+func (q *Quota) startEnded(call *queuedCall) {
+	q.mu.Lock()
+	i := slices.Index(q.queue, call)
+	if i >= 0 {
+		q.pop(i)
+		q.calls++
+	}
+	q.mu.Unlock()
+	if i >= 0 {
+		call.start(call.respond)
+	}
+}
+
+// pop removes a call from the queue. The caller holds mu.
+func (q *Quota) pop(i int) *queuedCall {
+	call := q.queue[i]
+	q.queue = slices.Delete(q.queue, i, i+1)
+	q.bytes -= call.size
+	q.shrunk.Notify()
+	return call
+}
+
+// IsFull reports whether the queue has no room for a call of that size.
+func (q *Quota) IsFull(size int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if q.queued >= maxQueued || q.queued > 0 && q.bytes+size > maxQueuedBytes {
-		return errNoRoom
-	}
-	q.queued++
-	q.bytes += size
-	defer func() {
-		q.queued--
-		q.bytes -= size
-	}()
-	for !q.tryAcquireLocked() {
-		if q.freed == nil {
-			q.freed = make(chan struct{})
-		}
-		freed := q.freed
-		q.mu.Unlock()
+	return len(q.queue) >= maxQueued || len(q.queue) > 0 && q.bytes+size > maxQueuedBytes
+}
+
+// Wait waits until the queue has room for a call of that size, or ctx ends. One goroutine
+// at a time may wait.
+func (q *Quota) Wait(ctx context.Context, size int) {
+	for q.IsFull(size) && ctx.Err() == nil {
 		select {
-		case <-freed:
+		case <-q.shrunk:
 		case <-ctx.Done():
 		}
-		q.mu.Lock()
-		if ctx.Err() != nil { // before tryAcquireLocked, since the end of ctx may also make room
-			return context.Cause(ctx)
-		}
 	}
-	return nil
 }
 
 // Release removes a call.
@@ -95,13 +129,23 @@ func (q *Quota) Hold(response []byte) (release func()) {
 	return func() { q.change(0, -n) }
 }
 
+// change changes the counts and starts the queued calls that there is room for. A call
+// that ends at once calls change again, which leaves the queue to the first change.
 func (q *Quota) change(calls, unread int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.calls += calls
 	q.unread += unread
-	if q.freed != nil {
-		close(q.freed)
-		q.freed = nil
+	if q.starting {
+		return
 	}
+	q.starting = true
+	for len(q.queue) > 0 && q.tryAcquireLocked() {
+		call := q.pop(0)
+		q.mu.Unlock()
+		call.forget()
+		call.start(call.respond)
+		q.mu.Lock()
+	}
+	q.starting = false
 }

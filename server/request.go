@@ -36,23 +36,25 @@ var Methods = map[string]Method{
 }
 
 // begin handles a notification or a response and returns nil. It registers a request, so
-// that the client can cancel it, and returns the function that starts it.
-func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (start func(respond func(response []byte))) {
+// that the client can cancel it, and returns its context and the function that starts it.
+func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (request context.Context, start func(respond func(response []byte))) {
 	if c.Conn.Receive(m, nil) {
-		return nil
+		return nil, nil
 	}
 	if m.IsNotification() {
 		s.notified(c, m)
-		return nil
+		return nil, nil
 	}
 	c.markReachable()
 	s.Log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
 	ctx, span := s.startSpan(ctx, c, m)
 	in, _ := c.Conn.Begin(ctx, m.ID, 0)
-	return func(respond func(response []byte)) {
-		s.serve(in, c, m, func(result, line []byte, err error) {
+	return in, func(respond func(response []byte)) {
+		ctx, stop := c.withTimeout(in)
+		s.serve(ctx, c, m, func(result, line []byte, err error) {
 			isCancelled := in.IsCancelledBy(ErrCancelled)
 			in.End()
+			stop()
 			endSpan(span, isCancelled, result, err)
 			if m.Method == "tools/list" && s.Listed != nil {
 				s.Listed()
@@ -69,10 +71,20 @@ func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (start fun
 	}
 }
 
-// serve runs a request. Tool calls need no goroutine, because callTool never waits.
-// initialize has none, because its response must be the first.
+// withTimeout returns the context in which a request of the client is served. stop frees it.
+func (c *Client) withTimeout(request context.Context) (ctx context.Context, stop context.CancelFunc) {
+	if c.Timeout == 0 {
+		return request, func() {}
+	}
+	return context.WithTimeoutCause(request, c.Timeout, fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", c.Timeout))
+}
+
+// serve runs a request, unless its context has ended. Tool calls need no goroutine, because
+// callTool never waits. initialize has none, because its response must be the first.
 func (s *Server) serve(ctx context.Context, c *Client, m rpc.Message, done rpc.Done) {
 	switch {
+	case ctx.Err() != nil:
+		done(nil, nil, context.Cause(ctx))
 	case m.Method == "tools/call" && !IsModern(m.Params):
 		s.callTool(ctx, c, m, done)
 	case m.Method == "initialize":

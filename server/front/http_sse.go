@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 
-	"mcpx/internal/rawjson"
 	"mcpx/server"
 	"mcpx/server/access"
 )
@@ -48,40 +47,49 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	if message.Err == nil {
 		message.Message = withTrace(message.Message, r.Header)
 	}
-	if message.Err == nil && message.Message.Method == "notifications/cancelled" {
-		n.cancelWaiting(rawjson.Get(message.Message.Params, "requestId"))
-	}
-	release, isCancelled := done, false
-	var err error
-	if message.IsRequest() {
-		if isCancelled, err = n.acquireQuota(r.Context(), message); err == nil {
-			release = func() {
-				n.client.Quota.Release()
-				done()
-			}
-		}
-	}
-	if err != nil || !n.begin() {
-		release()
-		switch {
-		case err == nil || n.isOver(): // the session has ended meanwhile
-			access.Refuse(w, http.StatusNotFound, noSession)
-		case isCancelled:
-			h.respondAccepted(w)
-		default:
-			refuseTooMany(w)
-		}
+	if message.IsRequest() && n.client.Quota.IsFull(len(message.Text)) {
+		done()
+		refuseTooMany(w)
 		return
 	}
-	end := func() {
+	if !n.begin() { // the session has ended meanwhile
+		done()
+		access.Refuse(w, http.StatusNotFound, noSession)
+		return
+	}
+	h.accept(r, n, message, func() {
 		n.finish()
-		release()
-	}
-	if !message.IsAnswered() {
-		defer end()
-	}
-	n.server.Handle(context.Background(), n.client.As(callerOf(r, n.server)), message, h.responder(n, end))
+		done()
+	})
 	h.respondAccepted(w)
+}
+
+// accept handles a message in a session of legacy SSE, and calls end when it has no more to
+// do. It waits until the quota has room for a request. This delays the response to the POST,
+// which slows down a client that does not read its stream.
+func (h *HTTP) accept(r *http.Request, n *session, message server.Inbound, end func()) {
+	request, start := n.server.Accept(context.Background(), n.client.As(callerOf(r, n.server)), message)
+	switch {
+	case start == nil:
+		end()
+		return
+	case !message.IsRequest():
+		start(h.responder(n, end))
+		return
+	}
+	started := make(chan struct{})
+	startNow := func(respond func(response []byte)) {
+		close(started)
+		start(respond)
+	}
+	n.client.Quota.Start(request, len(message.Text), startNow, h.responder(n, func() {
+		n.client.Quota.Release()
+		end()
+	}))
+	select {
+	case <-started:
+	case <-r.Context().Done(): // the call continues: in MCP, only notifications/cancelled cancels it
+	}
 }
 
 // responder returns a function that writes a response to the GET stream of a legacy SSE
@@ -106,40 +114,4 @@ func (h *HTTP) respondAccepted(w http.ResponseWriter) {
 	h.times.setWriteDeadline(w)
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, "Accepted")
-}
-
-// acquireQuota waits until the quota of the client session has room for a call. This
-// delays the response to the POST, which slows down a client that does not read its
-// stream. The wait also ends when the POST or the client session ends, or when the
-// client cancels the call.
-func (n *session) acquireQuota(ctx context.Context, message server.Inbound) (isCancelled bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(n.client.Conn.Context(), cancel)()
-	id := string(message.Message.ID)
-	n.mu.Lock()
-	if n.waiting == nil {
-		n.waiting = map[string]context.CancelFunc{}
-	}
-	if id != "" {
-		n.waiting[id] = func() {
-			isCancelled = true
-			cancel()
-		}
-	}
-	n.mu.Unlock()
-	err = n.client.Quota.Acquire(ctx, len(message.Text))
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.waiting, id)
-	return isCancelled && err != nil, err
-}
-
-// cancelWaiting cancels a call that waits in acquireQuota.
-func (n *session) cancelWaiting(id []byte) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if cancel := n.waiting[string(id)]; cancel != nil {
-		cancel()
-	}
 }

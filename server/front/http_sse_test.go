@@ -160,3 +160,56 @@ func TestAnswersWaitForTheirStream(t *testing.T) {
 		}
 	})
 }
+
+// TestPostsWaitForTheQuota: a POST of legacy SSE waits while its call waits for room. The
+// client can cancel the call, and give up the POST. If too many calls wait, it gets 429.
+func TestPostsWaitForTheQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
+		handler := h.Handler()
+		n := one(t, h.sessions)
+		n.useLegacySSE(1)
+		out := newStream(defaultTimes, streamBytes)
+		n.setStream(out)
+		post := func(ctx context.Context, body string) chan int {
+			status := make(chan int, 1)
+			go func() {
+				w := httptest.NewRecorder()
+				handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "http://localhost/message?sessionId="+n.id, strings.NewReader(body)))
+				status <- w.Code
+			}()
+			synctest.Wait()
+			return status
+		}
+		if !n.client.Quota.TryAcquire() {
+			t.Fatal("no room")
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		left := post(ctx, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+		canceled := post(t.Context(), `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+		if len(left) > 0 || len(canceled) > 0 {
+			t.Error("a POST does not wait")
+		}
+		leave()
+		<-left
+		post(t.Context(), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+		if status := <-canceled; status != http.StatusAccepted {
+			t.Errorf("the POST of a canceled call gets %d", status)
+		}
+		large, _ := n.client.Conn.Begin(context.Background(), []byte("3"), 0)
+		n.client.Quota.Start(large, 1<<20, func(func(response []byte)) {}, nil)
+		if status := <-post(t.Context(), request("ping", "")); status != http.StatusTooManyRequests {
+			t.Errorf("one call more than may wait gets %d", status)
+		}
+		n.client.Quota.Release()
+		synctest.Wait()
+		if read, _ := out.pop(); len(read) != 1 || string(read[0]) != result("{}") {
+			t.Errorf("the stream has %q, want one response", read)
+		}
+		h.sessions.end(n)
+		synctest.Wait()
+		if n.busy > 0 {
+			t.Error("the session stays busy")
+		}
+	})
+}

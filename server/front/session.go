@@ -1,7 +1,6 @@
 package front
 
 import (
-	"context"
 	"crypto/sha256"
 	"net/http"
 	"sync"
@@ -33,8 +32,7 @@ type session struct {
 	calls     int        // with legacy SSE: calls whose responses getStream will carry
 	draining  bool       // getStream ends when calls is 0
 
-	waiting map[string]context.CancelFunc // with legacy SSE: calls that wait for the quota, by request ID
-	offered map[string]*time.Timer        // requests to the client that were offered to other replicas, by ID
+	offered map[string]*time.Timer // requests to the client that were offered to other replicas, by ID
 }
 
 // transport is a transport that has client sessions.

@@ -200,22 +200,17 @@ func TestARequestBeginsAfterAllWereCancelled(t *testing.T) {
 	if !n.client.Quota.TryAcquire() {
 		t.Fatal("no room")
 	}
-	waiting := make(chan error, 1)
-	go func() {
-		_, err := n.acquireQuota(t.Context(), server.Read([]byte(request("ping", ""))))
-		waiting <- err
-	}()
+	waiting, _ := n.client.Conn.Begin(context.Background(), []byte("3"), 0)
+	started := make(chan struct{})
+	n.client.Quota.Start(waiting, 0, func(func(response []byte)) { close(started) }, nil)
 	all.cancelAll(server.ErrStopping)
 	select {
-	case err := <-waiting:
-		if err == nil {
-			t.Error("a call got room")
-		}
+	case <-started:
 	case <-time.After(2 * time.Second):
 		t.Error("a call waits for room")
 	}
 	after, _ := n.client.Conn.Begin(context.Background(), []byte("2"), 0)
-	if !before.IsCancelledBy(server.ErrStopping) || !after.IsCancelledBy(server.ErrStopping) {
+	if !before.IsCancelledBy(server.ErrStopping) || !waiting.IsCancelledBy(server.ErrStopping) || !after.IsCancelledBy(server.ErrStopping) {
 		t.Error("a request was not cancelled")
 	}
 }

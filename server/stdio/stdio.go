@@ -7,12 +7,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
 
-	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/tasks"
 	"mcpx/server"
@@ -48,19 +46,12 @@ func (f *Front) Run(ctx context.Context) error {
 		writeErr = out.Run()
 	}()
 
-	calls, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	c := &run{Front: f, ctx: calls, out: out, quota: server.NewQuota(f.Calls, 0), backlog: newBacklog()}
+	c := &run{Front: f, out: out, quota: server.NewQuota(f.Calls, 0)}
 	c.client = f.Server.NewClient("stdio", out.Send)
-	c.client.Quota = c.quota
+	c.client.Quota, c.client.Timeout = c.quota, f.Timeout
 	f.Server.Attach(c.client)
 	ended := make(chan error, 1)
 	go func() { ended <- c.read() }()
-	dispatched := make(chan struct{})
-	go func() {
-		defer close(dispatched)
-		c.dispatch()
-	}()
 
 	var err error
 	select {
@@ -69,16 +60,12 @@ func (f *Front) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	c.client.End()
-	c.drain(cancel)
+	c.drain()
 	out.Close()
-	c.backlog.close()
-	last := time.After(server.CancelTime)
-	for _, ended := range []chan struct{}{dispatched, written} {
-		select {
-		case <-ended:
-		case <-last: // the client does not read
-			return err
-		}
+	select {
+	case <-written:
+	case <-time.After(server.CancelTime): // the client does not read
+		return err
 	}
 	return errors.Join(err, writeErr)
 }
@@ -86,16 +73,14 @@ func (f *Front) Run(ctx context.Context) error {
 // run is one run of the front.
 type run struct {
 	*Front
-	ctx     context.Context // canceled after server.DrainTime
 	client  *server.Client
 	out     *rpc.Writer
 	pending tasks.Group // requests without a response
 	quota   *server.Quota
-	backlog *backlog
 }
 
 // drain waits until no requests are pending. After server.DrainTime it cancels them.
-func (c *run) drain(cancel context.CancelCauseFunc) {
+func (c *run) drain() {
 	idle := make(chan struct{})
 	go func() { // ends with the last request, perhaps after Run
 		defer close(idle)
@@ -106,17 +91,14 @@ func (c *run) drain(cancel context.CancelCauseFunc) {
 		return
 	case <-time.After(server.DrainTime):
 	}
-	cancel(server.ErrStopping)
-	c.client.Conn.CancelIncoming(server.ErrStopping)
+	c.client.Conn.Close(server.ErrStopping)
 	select {
 	case <-idle:
 	case <-time.After(server.CancelTime):
 	}
 }
 
-// read handles the client's messages until the input ends. Once the front stops, it
-// handles no more requests. Requests run concurrently. While the backlog is full, read
-// pauses.
+// read handles the client's messages until the input ends.
 func (c *run) read() error {
 	lines := rpc.NewReader(c.In, c.MessageBytes)
 	for {
@@ -133,70 +115,28 @@ func (c *run) read() error {
 		case err != nil:
 			return err
 		}
-		p := server.Read(line)
-		if !c.pending.Add() {
-			c.handleLate(p)
-			continue
-		}
-		switch {
-		case !p.IsRequest():
-			c.handleOther(p)
-			c.pending.Done()
-		case c.backlog.isEmpty() && c.quota.TryAcquire():
-			c.begin(p)
-		default:
-			c.backlog.add(p)
-		}
+		c.handle(server.Read(line))
 		if c.client.Exited.Load() {
 			return nil
 		}
 	}
 }
 
-// handleOther handles notifications, responses and invalid messages.
-func (c *run) handleOther(p server.Inbound) {
-	if c.unqueue(p) {
-		return
-	}
-	c.Server.Handle(c.ctx, c.client, p, c.send)
-}
-
-// unqueue removes the request that p cancels from the backlog; false if there is none.
-func (c *run) unqueue(p server.Inbound) bool {
-	if p.Err != nil || p.Message.Method != "notifications/cancelled" || !c.backlog.cancel(rawjson.Get(p.Message.Params, "requestId")) {
-		return false
-	}
-	c.pending.Done()
-	return true
-}
-
-// dispatch begins the requests of the backlog when the quota has room for them.
-func (c *run) dispatch() {
-	for c.backlog.wait() {
-		err := c.quota.Acquire(c.ctx, 0)
-		p, ok := c.backlog.pop()
-		switch {
-		case !ok && err == nil: // the request was canceled meanwhile
-			c.quota.Release()
-		case ok && err == nil:
-			c.begin(p)
-		case ok:
-			c.send(rpc.AppendError(nil, p.Message.ID, server.WireError(err)))
-			c.pending.Done()
-		}
-		c.backlog.started()
-	}
-}
-
-// begin starts a request that is counted in pending and in the quota.
-func (c *run) begin(p server.Inbound) {
-	ctx, cancel := c.requestContext()
-	c.Server.Handle(ctx, c.client, p, func(response []byte) {
-		cancel()
-		c.respond(response)
-	})
-	if c.ctx.Err() != nil { // drain has cancelled the others meanwhile
-		c.client.Conn.CancelIncoming(context.Cause(c.ctx))
+// handle handles a message. Requests run concurrently. Those that the quota has no room for
+// are queued, because a response that a pending call needs may follow. While the queue is
+// full, handle waits. Once the front stops, it drops requests and invalid messages.
+func (c *run) handle(p server.Inbound) {
+	switch {
+	case !p.IsAnswered():
+		c.Server.Handle(context.Background(), c.client, p, nil)
+	case !c.pending.Add(): // the front stops
+	case !p.IsRequest():
+		c.Server.Handle(context.Background(), c.client, p, c.send)
+		c.pending.Done()
+	default:
+		c.quota.Wait(c.client.Conn.Context(), len(p.Text))
+		request, start := c.Server.Accept(context.Background(), c.client, p)
+		c.quota.Start(request, len(p.Text), start, c.respond)
 	}
 }
 
@@ -204,26 +144,6 @@ func (c *run) begin(p server.Inbound) {
 func (c *run) finish() {
 	c.quota.Release()
 	c.pending.Done()
-}
-
-// handleLate handles a message that arrives while the front stops. It drops requests and
-// invalid messages.
-func (c *run) handleLate(p server.Inbound) {
-	if c.unqueue(p) {
-		return
-	}
-	if p.Err == nil && !p.Message.IsRequest() {
-		c.Server.Handle(context.Background(), c.client, p, c.send)
-	}
-}
-
-// requestContext returns the context of one request, with the front's timeout if it has
-// one.
-func (c *run) requestContext() (context.Context, context.CancelFunc) {
-	if c.Timeout == 0 { // drain cancels the requests one by one
-		return context.Background(), func() {}
-	}
-	return context.WithTimeoutCause(c.ctx, c.Timeout, fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", c.Timeout))
 }
 
 // send writes a message, if it is not nil. It may wait.

@@ -402,20 +402,16 @@ func TestRequestsNamedLikeNotifications(t *testing.T) {
 	}
 }
 
-// TestRequestThatBeginsTooLate: a request of the backlog gets room at the moment
-// in which the front cancels all requests. It is cancelled, too.
+// TestRequestThatBeginsTooLate: a request that comes when the front has canceled all requests
+// is canceled, too.
 func TestRequestThatBeginsTooLate(t *testing.T) {
 	servertest.AddMethod(t, "test/hang", hang)
 	s := servertest.Bare()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(server.ErrStopping)
 	out := rpc.NewWriter(io.Discard, 1<<20)
-	c := &run{Front: &Front{Server: s}, ctx: ctx, out: out, quota: server.NewQuota(1, 0), backlog: newBacklog()}
+	c := &run{Front: &Front{Server: s}, out: out, quota: server.NewQuota(1, 0)}
 	c.client = s.NewClient("stdio", out.Send)
-	if !c.pending.Add() || !c.quota.TryAcquire() {
-		t.Fatal("no room")
-	}
-	c.begin(server.Read([]byte(request("test/hang", ""))))
+	c.client.Conn.Close(server.ErrStopping)
+	c.handle(server.Read([]byte(request("test/hang", ""))))
 	idle := make(chan struct{})
 	go func() {
 		defer close(idle)
@@ -426,4 +422,125 @@ func TestRequestThatBeginsTooLate(t *testing.T) {
 	case <-time.After(2 * time.Second):
 		t.Error("the request goes on")
 	}
+}
+
+// gate is a method that is answered with its number when open says so.
+func gate(open <-chan struct{}) server.Method {
+	return func(_ *server.Server, ctx context.Context, _ *server.Client, m rpc.Message) ([]byte, error) {
+		select {
+		case <-open:
+			return m.Params, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// numbered returns requests with IDs from 0 to n-1.
+func numbered(n int) (requests []string) {
+	for i := range n {
+		requests = append(requests, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"test/gate","params":{}}`, i))
+	}
+	return requests
+}
+
+// TestQueuedRequests: those that there is no room for are answered in their order, except
+// those that the client cancels meanwhile.
+func TestQueuedRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := make(chan struct{})
+		servertest.AddMethod(t, "test/gate", gate(open))
+		f := serveWith(t, &Front{Server: servertest.Bare(), MessageBytes: 1 << 20, Calls: 1})
+		f.say(numbered(5)...)
+		f.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+		synctest.Wait()
+		_ = f.in.Close()
+		synctest.Wait()
+		close(open)
+		var want []string
+		for _, id := range []int{0, 1, 3, 4} {
+			want = append(want, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id))
+		}
+		if got := f.rest(); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// TestDrainsQueuedRequests: at the end, requests and batches that wait for room are canceled
+// with those that run. Each gets a response.
+func TestDrainsQueuedRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		servertest.AddMethod(t, "test/gate", gate(nil))
+		f := serveWith(t, &Front{Server: servertest.Bare(), MessageBytes: 1 << 20, Calls: 2})
+		f.say(request("initialize", `{"protocolVersion":"2025-03-26"}`))
+		f.hear()
+		all := numbered(20)
+		f.say(append(all, "["+all[0]+","+all[1]+"]")...)
+		synctest.Wait()
+		begin := time.Now()
+		f.stop()
+		const stopped = `"error":{"code":-32603,"message":"mcpx is stopping; the call was cancelled"}`
+		got := strings.Join(f.rest(), "\n")
+		if n := strings.Count(got, stopped); n != 22 || strings.Count(got, "\n") != 20 {
+			t.Errorf("%d requests are answered:\n%s", n, got)
+		}
+		if err := <-f.done; err != nil || time.Since(begin) != server.DrainTime {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+	})
+}
+
+// TestFullQueue: a client that sends without end is read no further than a limit, and the
+// front ends in time.
+func TestFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		servertest.AddMethod(t, "test/gate", gate(nil))
+		f := serveWith(t, &Front{Server: servertest.Bare(), MessageBytes: 1 << 20, Calls: 1})
+		large := request("test/gate", `{"text":"`+strings.Repeat("x", 100_000)+`"}`)
+		sent := 0
+		writing := make(chan struct{})
+		go func() {
+			defer close(writing)
+			for {
+				if _, err := io.WriteString(f.in, large+"\n"); err != nil {
+					return
+				}
+				sent++
+			}
+		}()
+		synctest.Wait()
+		if sent > 13 { // one runs, ten are queued, one waits; the reader has a buffer
+			t.Errorf("%d messages were read", sent)
+		}
+		begin := time.Now()
+		f.stop()
+		f.rest()
+		if err := <-f.done; err != nil || time.Since(begin) != server.DrainTime {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		_ = f.in.Close()
+		<-writing
+	})
+}
+
+// TestTimeoutOfQueuedRequests: the time in which a request waits for room does not count.
+func TestTimeoutOfQueuedRequests(t *testing.T) {
+	servertest.AddMethod(t, "test/gate", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
+		<-time.After(2 * time.Second)
+		return []byte("{}"), nil
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := serveWith(t, &Front{Server: servertest.Bare(), MessageBytes: 1 << 20, Calls: 1, Timeout: 3 * time.Second})
+		f.say(numbered(3)...)
+		for i := range 3 {
+			if got, want := f.hear(), fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, i); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+		_ = f.in.Close()
+		if err := <-f.done; err != nil {
+			t.Error(err)
+		}
+	})
 }
