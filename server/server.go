@@ -130,13 +130,15 @@ func (s *Server) Detach(c upstream.Client) (unsubscribe func(ctx context.Context
 }
 
 // detachLater is Detach for callers that must not wait.
-func (s *Server) detachLater(c upstream.Client) {
-	unsubscribe := s.Detach(c)
+func (s *Server) detachLater(c upstream.Client) { s.later(s.Detach(c)) }
+
+// later runs a task as Later says.
+func (s *Server) later(task func(ctx context.Context)) {
 	if s.Later == nil {
-		unsubscribe(context.Background())
+		task(context.Background())
 		return
 	}
-	s.Later(unsubscribe)
+	s.Later(task)
 }
 
 // detachTime bounds the requests to upstreams for a client that is gone.
