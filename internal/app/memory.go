@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"os"
-	"runtime"
 	"runtime/debug"
 	runtimemetrics "runtime/metrics"
 	"sync/atomic"
@@ -25,18 +23,6 @@ type releaser struct {
 const (
 	releaseDelay = time.Second
 
-	// garbagePercent limits garbage, as GOGC does: to 3 MB for an mcpx that uses 2 MB, and
-	// to 4 MB for one that passes on long results.
-	garbagePercent = 20
-
-	// startPercent is garbagePercent in the first second, in which there is no ballast yet.
-	startPercent = 50
-
-	// ballastBytes is the size of a slice that is never used. The garbage collector counts it
-	// as in use. Without it, garbagePercent would make an mcpx that uses 2 MB collect seven
-	// times as often (BenchmarkHTTPClients).
-	ballastBytes = 12 << 20
-
 	// spareBytes is the free memory that a busy mcpx keeps.
 	spareBytes = 2 << 20
 )
@@ -57,19 +43,6 @@ func (r *releaser) noteCall() {
 
 // run releases memory until ctx ends.
 func (r *releaser) run(ctx context.Context) {
-	isOurs := os.Getenv("GOGC") == ""
-	if isOurs {
-		defer debug.SetGCPercent(debug.SetGCPercent(startPercent))
-	}
-	select {
-	case <-ctx.Done():
-		return
-	case <-r.timer.C:
-	}
-	if isOurs { // not earlier, because it would delay the start
-		defer limitGarbage()()
-	}
-	r.timer.Reset(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -85,24 +58,6 @@ func (r *releaser) run(ctx context.Context) {
 		r.pending.Store(false)
 		releaseMemory()
 	}
-}
-
-// limitGarbage makes the collector run as garbagePercent says, until undo is called.
-func limitGarbage() (undo func()) {
-	ballast := newBallast()
-	before := debug.SetGCPercent(garbagePercent)
-	return func() {
-		debug.SetGCPercent(before)
-		runtime.KeepAlive(ballast)
-	}
-}
-
-// newBallast returns a slice that takes no memory. make clears it, and so takes memory, if a
-// part of it was used before.
-func newBallast() []byte {
-	ballast := make([]byte, ballastBytes)
-	dropContent(ballast)
-	return ballast
 }
 
 // releaseSome returns memory that a busy mcpx can do without.

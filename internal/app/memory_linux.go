@@ -20,12 +20,6 @@ func dropPages() {
 	}
 }
 
-// dropContent returns the memory of a slice of whole pages to the system. The slice is all
-// zeros then.
-func dropContent(b []byte) {
-	_ = unix.Madvise(b, unix.MADV_DONTNEED) // if this fails the memory stays, which does no harm
-}
-
 // ownRegions returns the regions whose pages can be dropped. They do not change.
 var ownRegions = sync.OnceValue(func() []region {
 	smaps, err := os.Open("/proc/self/smaps")

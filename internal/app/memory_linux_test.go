@@ -1,16 +1,11 @@
 package app
 
 import (
-	"bytes"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 func TestDroppable(t *testing.T) {
@@ -71,23 +66,4 @@ func fileRSS(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// TestBallast: the ballast takes no memory, also where there was used memory before.
-func TestBallast(t *testing.T) {
-	used := make([]byte, 2*ballastBytes)
-	for i := range used {
-		used[i] = 1
-	}
-	runtime.KeepAlive(used)
-	runtime.GC() // makes the memory free
-	ballast := newBallast()
-	resident := make([]byte, len(ballast)/os.Getpagesize())
-	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&ballast[0])), uintptr(len(ballast)), uintptr(unsafe.Pointer(&resident[0]))); errno != 0 {
-		t.Fatal(errno)
-	}
-	if pages := bytes.Count(resident, []byte{1}); pages != 0 {
-		t.Errorf("%d of %d pages take memory", pages, len(resident))
-	}
-	runtime.KeepAlive(ballast)
 }

@@ -4,6 +4,3 @@ package app
 
 // dropPages does nothing: only Linux has a way.
 func dropPages() {}
-
-// dropContent does nothing here.
-func dropContent([]byte) {}
