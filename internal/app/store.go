@@ -84,7 +84,7 @@ func (a *App) closeStore() {
 func storeMetrics(s *store.Redis) []prometheus.Collector {
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mcpx_store_up", Help: "1 if the store can be used."}, func() float64 {
-			if s.State().Err != nil {
+			if s.State().Reason != "" {
 				return 0
 			}
 			return 1

@@ -11,13 +11,13 @@ import (
 
 // Status is what is known about a sign-in without asking a server.
 type Status struct {
-	SignedIn bool      // there is a token that is valid or can be refreshed
-	Account  string    // who signed in, if the server says so
-	Issuer   string    // the authorization server
-	Scopes   []string  // the access that was granted
-	Expires  time.Time // of the access token; zero: unknown
-	Renews   bool      // mcpx renews the access token by itself
-	Store    string    // where the tokens are
+	SignedIn bool      `json:"signed_in"`         // there is a token that is valid or can be refreshed
+	Account  string    `json:"account,omitempty"` // who signed in, if the server says so
+	Issuer   string    `json:"issuer,omitempty"`  // the authorization server
+	Scopes   []string  `json:"scopes,omitempty"`  // the access that was granted
+	Expires  time.Time `json:"expires,omitzero"`  // of the access token; zero: unknown
+	Renews   bool      `json:"renews"`            // mcpx renews the access token by itself
+	Store    string    `json:"-"`                 // where the tokens are
 }
 
 // Status reads the stored sign-in.

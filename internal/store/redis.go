@@ -50,19 +50,17 @@ type Options struct {
 
 // State describes a store for people.
 type State struct {
-	Address  string // without user and password
-	Err      error  // why the store is down; nil if it is up
-	Since    time.Time
-	Requests uint64
-	Failures uint64
+	Health
+	Address  string `json:"address"`          // without user and password
+	Reason   string `json:"reason,omitempty"` // why the store is down
+	Requests uint64 `json:"requests"`
+	Failures uint64 `json:"failures"`
 }
 
-// UpOrDown returns "up" if the store can be used, otherwise "down".
-func (s State) UpOrDown() string {
-	if s.Err != nil {
-		return "down"
-	}
-	return "up"
+// Health is the part of a State that everybody may see.
+type Health struct {
+	State string    `json:"state"` // "up" or "down"
+	Since time.Time `json:"since"`
 }
 
 // Times between probes.
@@ -283,9 +281,9 @@ func (r *Redis) Err() error {
 func (r *Redis) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := State{Address: r.address, Since: r.since, Requests: r.requests.Load(), Failures: r.failures.Load()}
+	s := State{Health: Health{"up", r.since.UTC()}, Address: r.address, Requests: r.requests.Load(), Failures: r.failures.Load()}
 	if r.isDown {
-		s.Err = r.err
+		s.State, s.Reason = "down", r.err.Error()
 	}
 	return s
 }

@@ -72,7 +72,7 @@ func TestOutages(t *testing.T) {
 				outage.begin(server)
 				await(t, "a failure", load.next(&load.failed))
 				await(t, "the state of the store", func() bool { return strings.Contains(lastLine(log.String()), "cannot be used") })
-				if s := r.State(); s.Err == nil || s.Failures == 0 || s.Requests <= s.Failures || s.Since.IsZero() {
+				if s := r.State(); s.State != "down" || s.Reason == "" || s.Failures == 0 || s.Requests <= s.Failures || s.Since.IsZero() {
 					t.Errorf("state %+v", s)
 				}
 				outage.end(server)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"mcpx/internal/store"
 )
 
 // leave keeps serving for StopDelay, so that load balancers stop sending requests before
@@ -24,11 +26,10 @@ func (h *HTTP) leave(ended <-chan error) error {
 func (h *HTTP) health(w http.ResponseWriter, _ *http.Request) {
 	response := struct {
 		Status string       `json:"status"`
-		Store  *storeHealth `json:"store,omitempty"`
+		Store  store.Health `json:"store,omitzero"`
 	}{Status: "ok"}
 	if h.StoreState != nil {
-		s := h.StoreState()
-		response.Store = &storeHealth{s.UpOrDown(), s.Since.UTC()}
+		response.Store = h.StoreState().Health
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if h.leaving.Load() {
@@ -37,12 +38,6 @@ func (h *HTTP) health(w http.ResponseWriter, _ *http.Request) {
 	}
 	body, _ := json.Marshal(response) // cannot fail: strings and a time
 	_, _ = w.Write(body)
-}
-
-// storeHealth is the state of the store that replicas share.
-type storeHealth struct {
-	State string    `json:"state"` // "up" or "down"
-	Since time.Time `json:"since"`
 }
 
 // closeWhenLeaving makes clients and load balancers open their next connection elsewhere.

@@ -8,6 +8,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/config/edit"
+	"mcpx/internal/auth"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 	"mcpx/registry/live"
@@ -151,7 +152,7 @@ type details struct {
 	Isolation    string            `json:"isolation,omitempty"`
 	Start        string            `json:"start,omitempty"`
 	Settings     settings          `json:"settings"`
-	SignIn       *signedIn         `json:"sign_in,omitempty"`
+	SignIn       *auth.Status      `json:"sign_in,omitempty"`
 	Review       *review           `json:"review,omitempty"`
 }
 

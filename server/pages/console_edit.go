@@ -49,14 +49,8 @@ func (p *Pages) entry(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 
 // checked is the response to POST /console/SCHEMA/check.
 type checked struct {
-	State     string   `json:"state"`
-	Reason    string   `json:"reason,omitempty"`
-	Advice    string   `json:"advice,omitempty"`
-	Stderr    []string `json:"stderr,omitempty"`
-	Secrets   []string `json:"secrets,omitempty"` // places in the entry that look like secrets
-	StartupMS int64    `json:"startup_ms"`
-	Tools     int      `json:"tools"`
-	Tokens    int      `json:"tokens"`
+	upstreamStatus
+	Secrets []string `json:"secrets,omitempty"` // places in the entry that look like secrets
 }
 
 // checkServer serves POST /console/SCHEMA/check: it tries a server that is not saved.
@@ -70,9 +64,9 @@ func (p *Pages) checkServer(w http.ResponseWriter, r *http.Request, s *server.Se
 		refuseConsole(w, err)
 		return
 	}
-	c := checked{State: string(u.State), Secrets: secrets, StartupMS: u.StartupTime.Milliseconds(), Tools: len(u.Tools), Tokens: u.Tokens()}
+	c := checked{statusOf(u), secrets}
 	if u.State != live.Ready {
-		c.Reason, c.Advice, c.Stderr = u.Reason, u.Advice(), u.Stderr
+		c.Advice = u.Advice()
 	}
 	writeConsole(w, c)
 }

@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strings"
-	"time"
 
+	"mcpx/internal/auth"
 	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
@@ -64,22 +64,12 @@ func (p *Pages) acceptServer(w http.ResponseWriter, r *http.Request, s *server.S
 	writeDone(w, p.Editing.Accept(lockfile.Key(s.Schema(), u.Name), offer))
 }
 
-// signedIn is the sign-in of a server.
-type signedIn struct {
-	SignedIn bool      `json:"signed_in"`
-	Account  string    `json:"account,omitempty"`
-	Issuer   string    `json:"issuer,omitempty"`
-	Scopes   []string  `json:"scopes,omitempty"`
-	Expires  time.Time `json:"expires,omitzero"` // of the access token
-	Renews   bool      `json:"renews"`           // mcpx renews it by itself
-}
-
 // signInOf returns the sign-in of a server, for the person who may sign in; nil if there is
 // none.
-func signInOf(r *http.Request, s *server.Server, name string) *signedIn {
+func signInOf(r *http.Request, s *server.Server, name string) *auth.Status {
 	status, ok := s.Registry().For(front.NewSessionlessClient(s, r)).SignInStatus(r.Context(), name)
 	if !ok {
 		return nil
 	}
-	return &signedIn{status.SignedIn, status.Account, status.Issuer, status.Scopes, status.Expires, status.Renews}
+	return &status
 }

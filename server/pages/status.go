@@ -22,8 +22,8 @@ type status struct {
 	Config   configStatus                `json:"config"`
 	Disabled map[string][]disabledStatus `json:"disabled,omitempty"` // servers that the config disables, by schema name
 
-	AuditFailed int          `json:"audit_failed,omitempty"` // lines of the audit that could not be written
-	Store       *storeStatus `json:"store,omitempty"`        // the store that replicas share
+	AuditFailed int         `json:"audit_failed,omitempty"` // lines of the audit that could not be written
+	Store       store.State `json:"store,omitzero"`         // the store that replicas share
 }
 
 // disabledStatus is a server that the config disables.
@@ -131,7 +131,7 @@ func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
 			response.AuditFailed = p.AuditFailed()
 		}
 		if p.Front.StoreState != nil {
-			response.Store = storeStatusOf(p.Front.StoreState())
+			response.Store = p.Front.StoreState()
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -149,22 +149,4 @@ func (p *Pages) reload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
-}
-
-// storeStatus is the state of the store in /status.
-type storeStatus struct {
-	State    string    `json:"state"` // "up" or "down"
-	Since    time.Time `json:"since"`
-	Address  string    `json:"address"` // without user and password
-	Reason   string    `json:"reason,omitempty"`
-	Requests uint64    `json:"requests"`
-	Failures uint64    `json:"failures"`
-}
-
-func storeStatusOf(s store.State) *storeStatus {
-	status := &storeStatus{s.UpOrDown(), s.Since.UTC(), s.Address, "", s.Requests, s.Failures}
-	if s.Err != nil {
-		status.Reason = s.Err.Error()
-	}
-	return status
 }

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -63,16 +62,16 @@ func TestStoreStatus(t *testing.T) {
 	since := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for _, row := range []struct {
 		name           string
-		err            error
+		reason         string
 		health, status string
 	}{
-		{"up", nil, `{"status":"ok","store":{"state":"up","since":"2026-01-31T12:00:00Z"}}`,
+		{"up", "", `{"status":"ok","store":{"state":"up","since":"2026-01-31T12:00:00Z"}}`,
 			`"store":{"state":"up","since":"2026-01-31T12:00:00Z","address":"redis://host","requests":7,"failures":2}`},
-		{"down", errors.New("refused by 10.0.0.1"), `{"status":"ok","store":{"state":"down","since":"2026-01-31T12:00:00Z"}}`,
+		{"down", "refused by 10.0.0.1", `{"status":"ok","store":{"state":"down","since":"2026-01-31T12:00:00Z"}}`,
 			`"store":{"state":"down","since":"2026-01-31T12:00:00Z","address":"redis://host","reason":"refused by 10.0.0.1","requests":7,"failures":2}`},
 	} {
 		s.Front.StoreState = func() store.State {
-			return store.State{Address: "redis://host", Err: row.err, Since: since, Requests: 7, Failures: 2}
+			return store.State{Health: store.Health{State: row.name, Since: since}, Address: "redis://host", Reason: row.reason, Requests: 7, Failures: 2}
 		}
 		if got := s.do(t, "GET", "/health", ""); got != "200 "+row.health {
 			t.Errorf("%s: /health: %s", row.name, got)

@@ -132,7 +132,7 @@ export function showAddServer() {
 
 function checkReport(r) {
   const secrets = r.secrets?.length > 0 && h('p', { class: 'advice' }, `The file would have what looks like a secret (${r.secrets.join(', ')}). Write a reference instead: \${NAME}.`);
-  if (r.state === 'ready') return [h('p', { class: 'outcome ok' }, `Ready after ${duration(r.startup_ms)}: ${plural(r.tools, 'tool')}, ${number(r.tokens)} tokens.`), secrets];
+  if (r.state === 'ready') return [h('p', { class: 'outcome ok' }, `Ready after ${duration(r.startup_ms ?? 0)}: ${plural(r.tools, 'tool')}, ${number(r.tokens)} tokens.`), secrets];
   return h('section', { class: 'trouble failed' }, h('p', { class: 'pre' }, h('strong', {}, r.reason || 'The server did not become ready.')), r.advice && h('p', { class: 'advice' }, h('b', {}, 'What to do: '), r.advice),
     r.stderr?.length > 0 && h('pre', { class: 'text stderr', tabIndex: 0 }, r.stderr.join('\n')), secrets);
 }
