@@ -222,13 +222,11 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	options := a.serverOptions()
 	options.SetLevel = a.log.SetLevel
 	front := &stdio.Front{
-		Server:       server.New(p.Profile, p.Registry, p.Executor, options),
-		In:           in,
-		Out:          out,
-		MessageBytes: a.config.Limits.MessageBytes,
-		Calls:        a.config.Limits.CallsPerClient,
-		UnreadBytes:  a.config.Limits.UnreadBytes,
-		Timeout:      a.config.Stdio.Timeout,
+		Server:  server.New(p.Profile, p.Registry, p.Executor, options),
+		In:      in,
+		Out:     out,
+		Limits:  a.config.Limits,
+		Timeout: a.config.Stdio.Timeout,
 	}
 	a.tracer.Start()
 	return a.Run(ctx, front.Run)

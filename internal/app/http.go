@@ -40,11 +40,7 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 	web := &front.HTTP{
 		Guard:     a.guard(c.Server, listener.Addr()),
 		Log:       a.log.Logger,
-		BodyBytes: c.Limits.BodyBytes,
-		Sessions:  c.Limits.Sessions,
-		Idle:      c.Limits.SessionIdle,
-		Calls:     c.Limits.CallsPerClient,
-		Unread:    c.Limits.UnreadBytes,
+		Limits:    c.Limits,
 		StopDelay: c.Server.StopDelay,
 		Stateless: a.Stateless,
 	}

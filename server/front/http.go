@@ -21,6 +21,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
 
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/seal"
@@ -37,11 +38,7 @@ type HTTP struct {
 	Servers   map[string]*server.Server // by schema name; SetServers changes them later
 	Guard     access.Guard
 	Log       zerolog.Logger
-	BodyBytes int           // limit of a request body
-	Sessions  int           // limit of open client sessions
-	Idle      time.Duration // after which an unused client session is closed
-	Calls     int           // limit of unfinished calls per client session; 0: no limit
-	Unread    int           // limit of unread response bytes per client session; 0: defaultUnread
+	Limits    config.Limits // if UnreadBytes is 0, it is defaultUnread
 	StopDelay time.Duration // how long Run still serves after its context has ended, so that load balancers notice
 	Stateless bool          // keep no client sessions, so that any replica can serve a request
 
@@ -191,13 +188,13 @@ func (h *HTTP) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 			return nil, false
 		}
 	}
-	body, err := readBody(http.MaxBytesReader(w, r.Body, int64(h.BodyBytes)), r.ContentLength, int64(h.BodyBytes))
+	body, err := readBody(http.MaxBytesReader(w, r.Body, int64(h.Limits.BodyBytes)), r.ContentLength, int64(h.Limits.BodyBytes))
 	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case err == nil:
 		return rpc.UTF8(body), true
 	case isTooLarge:
-		access.Refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes (limits.body_bytes)", h.BodyBytes))
+		access.Refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes (limits.body_bytes)", h.Limits.BodyBytes))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		access.Refuse(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", h.times.body))
 	default:
@@ -241,7 +238,7 @@ func (c call) send(own *stream, message []byte) error {
 // respond handles a message. It writes the response, after the requests and
 // notifications that belong to the call.
 func (h *HTTP) respond(w http.ResponseWriter, r *http.Request, c call) {
-	out := newStream(h.times, h.Unread)
+	out := newStream(h.times, h.Limits.UnreadBytes)
 	out.status = c.status
 	client := c.client.Through(func(message []byte) error { return c.send(out, message) })
 	responses := make(chan []byte, 1)

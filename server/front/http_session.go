@@ -134,7 +134,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
 
 // serveGetStream writes the GET stream of a client session, beginning with first.
 func (h *HTTP) serveGetStream(w http.ResponseWriter, r *http.Request, n *session, first []byte) {
-	out := newStream(h.times, h.Unread)
+	out := newStream(h.times, h.Limits.UnreadBytes)
 	events := h.times.events(w)
 	events.start()
 	events.buffer = append(events.buffer, first...)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/store"
 	"mcpx/server"
 )
@@ -123,7 +124,7 @@ func TestTransportsAreApart(t *testing.T) {
 // answer.
 func TestAnswersWaitForTheirStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
+		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Limits: config.Limits{BodyBytes: 1000, Sessions: 10, SessionIdle: time.Hour, UnreadBytes: streamBytes}}
 		handler := h.Handler()
 		n := one(t, h.sessions)
 		n.useLegacySSE(0)
@@ -165,7 +166,7 @@ func TestAnswersWaitForTheirStream(t *testing.T) {
 // client can cancel the call, and give up the POST. If too many calls wait, it gets 429.
 func TestPostsWaitForTheQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
+		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Limits: config.Limits{BodyBytes: 1000, Sessions: 10, SessionIdle: time.Hour, UnreadBytes: streamBytes}}
 		handler := h.Handler()
 		n := one(t, h.sessions)
 		n.useLegacySSE(1)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
@@ -29,7 +30,7 @@ type site struct {
 func serveHTTP(t *testing.T, upstreams ...map[string]any) *site {
 	t.Helper()
 	b := start(t, upstreams...)
-	h := &HTTP{Servers: map[string]*server.Server{"default": b.Server, "other": bare("x")}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour}
+	h := &HTTP{Servers: map[string]*server.Server{"default": b.Server, "other": bare("x")}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
 	s := httptest.NewServer(h.Handler())
 	t.Cleanup(func() {
 		h.closeStreams()
@@ -246,7 +247,7 @@ func listenHTTP(t *testing.T, h *HTTP, upstreams ...map[string]any) *listening {
 	t.Helper()
 	b := start(t, upstreams...)
 	h.Servers = map[string]*server.Server{"default": b.Server}
-	h.BodyBytes, h.Sessions, h.Idle = 8<<20, 10, time.Hour
+	h.Limits.BodyBytes, h.Limits.Sessions, h.Limits.SessionIdle = 8<<20, 10, time.Hour
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +299,7 @@ func TestHTTPRunEnds(t *testing.T) {
 
 // TestHandlerTwice: a second call of Handler keeps the sessions.
 func TestHandlerTwice(t *testing.T) {
-	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
+	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Limits: config.Limits{Sessions: 10, SessionIdle: time.Hour}}
 	h.Handler()
 	n := one(t, h.sessions)
 	h.Handler()

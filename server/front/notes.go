@@ -241,7 +241,7 @@ func (p *replicas) announceStream(ctx context.Context, n *session, out *stream) 
 		return
 	}
 	p.sessions.tasks.Go(func() {
-		tick := time.NewTicker(max(p.sessions.idle/3, time.Second))
+		tick := time.NewTicker(max(p.sessions.limits.SessionIdle/3, time.Second))
 		defer tick.Stop()
 		for {
 			p.postStream(n, mark)

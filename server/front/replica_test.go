@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/seal"
@@ -155,7 +156,7 @@ func TestSessionIsContinuedOnce(t *testing.T) {
 // TestIdleSessionIsContinued: idle time frees memory, and ends no sealed session.
 func TestIdleSessionIsContinued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Sessions: 2, Idle: time.Minute, BodyBytes: 1000, Seal: box(1)}
+		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Limits: config.Limits{Sessions: 2, SessionIdle: time.Minute, BodyBytes: 1000}, Seal: box(1)}
 		handler := h.Handler()
 		h.sessions.run()
 		defer h.close()
@@ -511,7 +512,7 @@ func TestRefusedMessagesAreNotShared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			shared := store.NewMemory()
-			s := listenHTTP(t, &HTTP{Seal: box(1), Store: shared, Calls: row.calls})
+			s := listenHTTP(t, &HTTP{Seal: box(1), Store: shared, Limits: config.Limits{CallsPerClient: row.calls}})
 			id := s.do(t, "POST", "/mcp", request("initialize", `{"protocolVersion":"2025-03-26","capabilities":{}}`)).Header.Get(sessionHeader)
 			n := s.copy(t)
 			var waiting sync.WaitGroup
@@ -595,7 +596,7 @@ func TestRoundsOfSeveralReplicas(t *testing.T) {
 	var replicas []*site
 	for range 2 {
 		b := startWith(t, server.Options{Rounds: seal.New(seal.Round, []seal.Key{key})}, upstream(t, "one", "-modern"), upstream(t, "old"))
-		h := &HTTP{Servers: map[string]*server.Server{"default": b.Server}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour}
+		h := &HTTP{Servers: map[string]*server.Server{"default": b.Server}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
 		s := httptest.NewServer(h.Handler())
 		t.Cleanup(func() {
 			h.closeStreams()
@@ -674,7 +675,7 @@ func TestStoreIsDown(t *testing.T) {
 
 // TestOutboxIsBounded: notes that cannot be published do not fill the memory.
 func TestOutboxIsBounded(t *testing.T) {
-	p := newReplicas(box(1), store.NewMemory(), newSessions(1, time.Hour))
+	p := newReplicas(box(1), store.NewMemory(), newSessions(config.Limits{Sessions: 1, SessionIdle: time.Hour}))
 	for name, payload := range map[string][]byte{"many": nil, "large": make([]byte, 10<<20)} {
 		p.outbox = newOutbox()
 		var err error
@@ -691,7 +692,7 @@ func TestOutboxIsBounded(t *testing.T) {
 // TestRequestsOvertakeNotifications: however many notifications wait, a request to a client is
 // published next.
 func TestRequestsOvertakeNotifications(t *testing.T) {
-	p := newReplicas(box(1), store.NewMemory(), newSessions(1, time.Hour))
+	p := newReplicas(box(1), store.NewMemory(), newSessions(config.Limits{Sessions: 1, SessionIdle: time.Hour}))
 	n := &session{id: "x"}
 	var err error
 	for sent := 0; err == nil && sent <= maxNotes; sent++ {
@@ -746,7 +747,7 @@ func TestLongNotes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				slow := &slowStore{Memory: store.NewMemory(), time: store.Limit * 2 / 5}
-				p := newReplicas(box(1), slow, newSessions(1, time.Hour))
+				p := newReplicas(box(1), slow, newSessions(config.Limits{Sessions: 1, SessionIdle: time.Hour}))
 				var all sync.WaitGroup
 				var published atomic.Int64
 				begin := time.Now()

@@ -25,9 +25,8 @@ func (h *HTTP) newHandler() http.Handler {
 	if h.times == (times{}) {
 		h.times = defaultTimes
 	}
-	h.Unread = cmp.Or(h.Unread, defaultUnread)
-	h.sessions = newSessions(h.Sessions, h.Idle)
-	h.sessions.calls, h.sessions.unread = h.Calls, h.Unread
+	h.Limits.UnreadBytes = cmp.Or(h.Limits.UnreadBytes, defaultUnread)
+	h.sessions = newSessions(h.Limits)
 	if h.Seal != nil {
 		h.sessions.replicas = newReplicas(h.Seal, h.Store, h.sessions)
 		h.sessions.replicas.log = h.Log

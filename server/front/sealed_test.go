@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/seal"
 	"mcpx/server"
@@ -25,7 +26,7 @@ func box(keys ...byte) *seal.Box {
 // small serves two schemas without upstreams.
 func small(t *testing.T, b *seal.Box) *site {
 	t.Helper()
-	h := &HTTP{Servers: map[string]*server.Server{"default": bare(), "other": bare("x")}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour, Seal: b}
+	h := &HTTP{Servers: map[string]*server.Server{"default": bare(), "other": bare("x")}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}, Seal: b}
 	s := httptest.NewServer(h.Handler())
 	t.Cleanup(func() {
 		h.closeStreams()
@@ -185,7 +186,7 @@ func FuzzSealID(f *testing.F) {
 func BenchmarkSession(b *testing.B) {
 	for name, h := range map[string]*HTTP{"plain": {}, "sealed": {Seal: box(1)}, "rotating": {Seal: box(2, 1)}} {
 		b.Run(name, func(b *testing.B) {
-			h.Servers, h.BodyBytes, h.Sessions, h.Idle = map[string]*server.Server{"default": bare()}, 10_000, 10, time.Hour
+			h.Servers, h.Limits = map[string]*server.Server{"default": bare()}, config.Limits{BodyBytes: 10_000, Sessions: 10, SessionIdle: time.Hour}
 			handler := h.Handler()
 			defer h.close()
 			post := func(id, message string) *httptest.ResponseRecorder {

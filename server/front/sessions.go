@@ -10,16 +10,14 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/tasks"
 	"mcpx/server"
 )
 
 // sessions is the table of client sessions. Its methods may be called concurrently.
 type sessions struct {
-	limit  int // of open sessions
-	idle   time.Duration
-	calls  int // limit per session: unfinished calls
-	unread int // limit per session: bytes of unread responses
+	limits config.Limits
 	tasks  tasks.Group
 	ctx    context.Context // for the tasks
 	cancel context.CancelFunc
@@ -38,16 +36,16 @@ var (
 	errNoSession       = errors.New("there is no such session; send initialize")
 )
 
-func newSessions(limit int, idle time.Duration) *sessions {
+func newSessions(limits config.Limits) *sessions {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &sessions{limit: limit, idle: idle, ctx: ctx, cancel: cancel, byID: map[string]*session{}, detaching: map[string]chan struct{}{}}
+	return &sessions{limits: limits, ctx: ctx, cancel: cancel, byID: map[string]*session{}, detaching: map[string]chan struct{}{}}
 }
 
 // open opens a session for the sender of a request.
 func (s *sessions) open(to *server.Server, r *http.Request, t transport) (*session, error) {
 	n := s.newSession(rand.Text(), to, r)
 	if t == legacySSE {
-		n.useLegacySSE(s.calls)
+		n.useLegacySSE(s.limits.CallsPerClient)
 	}
 	_, done, err := s.addOnce(r.Context(), n)
 	if err != nil {
@@ -67,7 +65,7 @@ func (s *sessions) newSession(id string, to *server.Server, r *http.Request) *se
 	} else {
 		n.client = to.NewClient("http-"+rand.Text()[:8], n.send) // logs show this ID; the session's own is a secret
 	}
-	n.client.Quota = server.NewQuota(s.calls, s.unread)
+	n.client.Quota = server.NewQuota(s.limits.CallsPerClient, s.limits.UnreadBytes)
 	n.client.As(callerOf(r, to))
 	return n
 }
@@ -78,7 +76,7 @@ func (s *sessions) addOnce(ctx context.Context, own *session) (n *session, done 
 	for {
 		s.mu.Lock()
 		n, detaching := s.byID[own.id], s.detaching[own.id]
-		if n == nil && detaching == nil && len(s.byID) < s.limit {
+		if n == nil && detaching == nil && len(s.byID) < s.limits.Sessions {
 			n = own
 			s.byID[own.id] = own
 		}
@@ -218,7 +216,7 @@ func (s *sessions) run() {
 
 // expire closes idle sessions until close is called.
 func (s *sessions) expire() {
-	tick := time.NewTicker(max(s.idle/10, time.Second))
+	tick := time.NewTicker(max(s.limits.SessionIdle/10, time.Second))
 	defer tick.Stop()
 	for {
 		select {
@@ -229,7 +227,7 @@ func (s *sessions) expire() {
 		s.mu.Lock()
 		var expired []*session
 		for _, n := range s.byID {
-			if n.idleFor() > s.idle {
+			if n.idleFor() > s.limits.SessionIdle {
 				expired = append(expired, n)
 				s.remove(n)
 			}

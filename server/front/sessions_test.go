@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/config"
 	"mcpx/server"
 )
 
@@ -33,7 +34,7 @@ func stands(n *session) bool {
 
 // TestAStreamComesTooLate: a stream whose session has just ended does not stay open.
 func TestAStreamComesTooLate(t *testing.T) {
-	all := newSessions(10, time.Hour)
+	all := newSessions(config.Limits{Sessions: 10, SessionIdle: time.Hour})
 	n := one(t, all)
 	if !stands(n) {
 		t.Error("a stream of an open session does not stand")
@@ -46,7 +47,7 @@ func TestAStreamComesTooLate(t *testing.T) {
 
 // TestASessionOpensDuringTheEnd: its stream does not delay the shutdown.
 func TestASessionOpensDuringTheEnd(t *testing.T) {
-	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
+	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Limits: config.Limits{Sessions: 10, SessionIdle: time.Hour}}
 	h.Handler()
 	h.closeStreams()
 	n := one(t, h.sessions)
@@ -63,7 +64,7 @@ func TestASessionOpensDuringTheEnd(t *testing.T) {
 // TestAMessageComesDuringTheEnd: it is not accepted if its answer has no stream any
 // more.
 func TestAMessageComesDuringTheEnd(t *testing.T) {
-	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
+	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Limits: config.Limits{BodyBytes: 1000, Sessions: 10, SessionIdle: time.Hour, UnreadBytes: streamBytes}}
 	handler := h.Handler()
 	n := one(t, h.sessions)
 	n.useLegacySSE(0)
@@ -90,7 +91,7 @@ func TestAMessageComesDuringTheEnd(t *testing.T) {
 // found it.
 func TestASessionIsFoundAsItExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newSessions(10_000, time.Millisecond)
+		all := newSessions(config.Limits{Sessions: 10_000, SessionIdle: time.Millisecond})
 		defer all.close()
 		all.tasks.Go(all.expire)
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)
@@ -136,7 +137,7 @@ func TestSessionsAreBounded(t *testing.T) {
 
 func TestIdleSessionsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newSessions(10, time.Minute)
+		all := newSessions(config.Limits{Sessions: 10, SessionIdle: time.Minute})
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)
 		idle, err := all.open(bare(), r, streamableHTTP)
 		if err != nil {
@@ -193,7 +194,7 @@ func TestAskedClientLeaves(t *testing.T) {
 // TestARequestBeginsAfterAllWereCancelled: when the drain time is over, calls that
 // waited for room must not take the place of those that were cancelled.
 func TestARequestBeginsAfterAllWereCancelled(t *testing.T) {
-	all := newSessions(10, time.Hour)
+	all := newSessions(config.Limits{Sessions: 10, SessionIdle: time.Hour})
 	n := one(t, all)
 	n.useLegacySSE(1)
 	before, _ := n.client.Conn.Begin(context.Background(), []byte("1"), 0)

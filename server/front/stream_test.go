@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 )
 
@@ -111,7 +112,7 @@ func TestStreamIsBounded(t *testing.T) {
 // TestACallKeepsToItsStream: a message without room on the stream of its call goes to
 // no other stream while the call is in flight.
 func TestACallKeepsToItsStream(t *testing.T) {
-	n := one(t, newSessions(10, time.Hour))
+	n := one(t, newSessions(config.Limits{Sessions: 10, SessionIdle: time.Hour}))
 	getStream, own := newStream(defaultTimes, streamBytes), newStream(defaultTimes, streamBytes)
 	n.setStream(getStream)
 	c := call{client: n.client}

@@ -106,7 +106,7 @@ func TestConsoleRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	web := &front.HTTP{Servers: map[string]*server.Server{"default": running.Server}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour}
+	web := &front.HTTP{Servers: map[string]*server.Server{"default": running.Server}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
 	web.Guard.Token = "all"
 	web.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default/one/echo"}}}}
 	s := open(t, &Pages{Front: web, Editing: &Editing{}}, running)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/config"
 	"mcpx/server"
 	"mcpx/server/front"
 	"mcpx/server/servertest"
@@ -27,7 +28,7 @@ type site struct {
 func serve(t *testing.T, upstreams ...map[string]any) *site {
 	t.Helper()
 	running := servertest.Start(t, server.Options{}, upstreams...)
-	web := &front.HTTP{Servers: map[string]*server.Server{"default": running.Server, "other": servertest.Bare("x")}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour}
+	web := &front.HTTP{Servers: map[string]*server.Server{"default": running.Server, "other": servertest.Bare("x")}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
 	return open(t, &Pages{Front: web}, running)
 }
 

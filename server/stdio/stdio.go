@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/rpc"
 	"mcpx/internal/tasks"
 	"mcpx/server"
@@ -19,13 +20,11 @@ import (
 // Front serves one client on a pair of pipes. It does not use mcp-go's loop, which runs
 // five calls at a time, reorders and drops notifications, and reads IDs as floats.
 type Front struct {
-	Server       *server.Server
-	In           io.Reader
-	Out          io.Writer
-	MessageBytes int           // limit of a line
-	Calls        int           // limit of unfinished calls; 0: no limit
-	UnreadBytes  int           // limit of unread output; 0: MessageBytes
-	Timeout      time.Duration // of a request; 0: only the upstream's own limits
+	Server  *server.Server
+	In      io.Reader
+	Out     io.Writer
+	Limits  config.Limits // if UnreadBytes is 0, it is MessageBytes
+	Timeout time.Duration // of a request; 0: only the upstream's own limits
 }
 
 // stdoutBytes is the size of the pipe to the client.
@@ -38,7 +37,7 @@ func (f *Front) Run(ctx context.Context) error {
 	if pipe, ok := f.Out.(*os.File); ok {
 		rpc.Widen(pipe, stdoutBytes)
 	}
-	out := rpc.NewWriter(f.Out, cmp.Or(f.UnreadBytes, f.MessageBytes))
+	out := rpc.NewWriter(f.Out, cmp.Or(f.Limits.UnreadBytes, f.Limits.MessageBytes))
 	var writeErr error
 	written := make(chan struct{})
 	go func() {
@@ -46,7 +45,7 @@ func (f *Front) Run(ctx context.Context) error {
 		writeErr = out.Run()
 	}()
 
-	c := &run{Front: f, out: out, quota: server.NewQuota(f.Calls, 0)}
+	c := &run{Front: f, out: out, quota: server.NewQuota(f.Limits.CallsPerClient, 0)}
 	c.client = f.Server.NewClient("stdio", out.Send)
 	c.client.Quota, c.client.Timeout = c.quota, f.Timeout
 	f.Server.Attach(c.client)
@@ -100,7 +99,7 @@ func (c *run) drain() {
 
 // read handles the client's messages until the input ends.
 func (c *run) read() error {
-	lines := rpc.NewReader(c.In, c.MessageBytes)
+	lines := rpc.NewReader(c.In, c.Limits.MessageBytes)
 	for {
 		line, err := lines.Read()
 		switch {
@@ -108,7 +107,7 @@ func (c *run) read() error {
 			// Skip before the response: the client may read only after it has written the whole
 			// line. If Skip fails, the next Read returns the same error.
 			_ = lines.Skip()
-			c.send(rpc.AppendError(nil, nil, rpc.Errorf(rpc.CodeInvalidRequest, "Invalid request: a message is at most %d bytes (limits.message_bytes)", c.MessageBytes)))
+			c.send(rpc.AppendError(nil, nil, rpc.Errorf(rpc.CodeInvalidRequest, "Invalid request: a message is at most %d bytes (limits.message_bytes)", c.Limits.MessageBytes)))
 			continue
 		case errors.Is(err, io.EOF):
 			return nil

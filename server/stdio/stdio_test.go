@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/rpc"
 	"mcpx/server"
 	"mcpx/server/servertest"
@@ -34,7 +35,7 @@ type running struct {
 // serve runs a front on pipes until the test ends.
 func serve(t *testing.T, s *server.Server, limit int) *running {
 	t.Helper()
-	return serveWith(t, &Front{Server: s, MessageBytes: limit})
+	return serveWith(t, &Front{Server: s, Limits: config.Limits{MessageBytes: limit}})
 }
 
 // serveWith is serve with more settings.
@@ -251,7 +252,7 @@ func TestDoesNotWaitForStuckMethods(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	servertest.AddMethod(t, "test/hang", hang)
 	synctest.Test(t, func(t *testing.T) {
-		f := serveWith(t, &Front{Server: servertest.Bare(), MessageBytes: 1 << 20, Timeout: 2 * time.Second})
+		f := serveWith(t, &Front{Server: servertest.Bare(), Limits: config.Limits{MessageBytes: 1 << 20}, Timeout: 2 * time.Second})
 		begin := time.Now()
 		f.say(request("test/hang", ""))
 		want := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no answer within 2s (cli.stdio.timeout); the call was cancelled"}}`
@@ -450,7 +451,7 @@ func TestQueuedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
 		servertest.AddMethod(t, "test/gate", gate(open))
-		f := serveWith(t, &Front{Server: servertest.Bare(), MessageBytes: 1 << 20, Calls: 1})
+		f := serveWith(t, &Front{Server: servertest.Bare(), Limits: config.Limits{MessageBytes: 1 << 20, CallsPerClient: 1}})
 		f.say(numbered(5)...)
 		f.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 		synctest.Wait()
@@ -472,7 +473,7 @@ func TestQueuedRequests(t *testing.T) {
 func TestDrainsQueuedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		servertest.AddMethod(t, "test/gate", gate(nil))
-		f := serveWith(t, &Front{Server: servertest.Bare(), MessageBytes: 1 << 20, Calls: 2})
+		f := serveWith(t, &Front{Server: servertest.Bare(), Limits: config.Limits{MessageBytes: 1 << 20, CallsPerClient: 2}})
 		f.say(request("initialize", `{"protocolVersion":"2025-03-26"}`))
 		f.hear()
 		all := numbered(20)
@@ -496,7 +497,7 @@ func TestDrainsQueuedRequests(t *testing.T) {
 func TestFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		servertest.AddMethod(t, "test/gate", gate(nil))
-		f := serveWith(t, &Front{Server: servertest.Bare(), MessageBytes: 1 << 20, Calls: 1})
+		f := serveWith(t, &Front{Server: servertest.Bare(), Limits: config.Limits{MessageBytes: 1 << 20, CallsPerClient: 1}})
 		large := request("test/gate", `{"text":"`+strings.Repeat("x", 100_000)+`"}`)
 		sent := 0
 		writing := make(chan struct{})
@@ -531,7 +532,7 @@ func TestTimeoutOfQueuedRequests(t *testing.T) {
 		return []byte("{}"), nil
 	})
 	synctest.Test(t, func(t *testing.T) {
-		f := serveWith(t, &Front{Server: servertest.Bare(), MessageBytes: 1 << 20, Calls: 1, Timeout: 3 * time.Second})
+		f := serveWith(t, &Front{Server: servertest.Bare(), Limits: config.Limits{MessageBytes: 1 << 20, CallsPerClient: 1}, Timeout: 3 * time.Second})
 		f.say(numbered(3)...)
 		for i := range 3 {
 			if got, want := f.hear(), fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, i); got != want {
