@@ -64,9 +64,9 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	h.respondAccepted(w)
 }
 
-// accept handles a message in a session of legacy SSE, and calls end when it has no more to
-// do. It waits until the quota has room for a request. This delays the response to the POST,
-// which slows down a client that does not read its stream.
+// accept handles a message in a session of legacy SSE, and calls end when the response is
+// written, or at once if there is none. It waits until the quota has room for a request. This
+// delays the response to the POST, which slows down a client that does not read its stream.
 func (h *HTTP) accept(r *http.Request, n *session, message server.Inbound, end func()) {
 	request, start := n.server.Accept(context.Background(), n.client.As(callerOf(r, n.server)), message)
 	switch {
