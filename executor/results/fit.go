@@ -13,8 +13,8 @@ import (
 const leastKept = 300
 
 // keptTokens is more than the text costs that is added to a kept result. A result that has
-// no room for it within the limit is not kept; if it has structuredContent too, which
-// repeats a text, it is cut.
+// no room for it within the limit is not kept; if structuredContent has to be left out, it
+// is cut.
 const keptTokens = 40
 
 // IsSmall reports, at a glance, whether Fit surely leaves a result as it is and Remember
@@ -33,13 +33,19 @@ func (s *Store) Fit(client string, result *Result) []byte {
 	switch {
 	case p == nil:
 		return result.raw
-	case p.exceeds(s.Tokens), p.repeats && p.exceeds(s.Tokens-keptTokens):
+	case p.exceeds(s.Tokens):
 		return s.cut(client, p)
-	case !p.exceeds(leastKept), p.exceeds(s.Tokens - keptTokens):
+	}
+	hasRoom := !p.exceeds(s.Tokens - keptTokens)
+	isDouble := p.repeats && p.exceeds(s.Tokens-tokens.Count(p.data))
+	switch {
+	case isDouble && !hasRoom:
+		return s.cut(client, p)
+	case !hasRoom, !isDouble && !p.exceeds(leastKept):
 		return result.raw
 	}
 	h := s.save(client, p.kept())
-	if p.repeats && p.exceeds(s.Tokens-tokens.Count(p.data)) {
+	if isDouble {
 		return AppendText(rawjson.Splice(p.raw, p.removeStructured()), "[structuredContent left out: the same JSON as the text; kept as "+h.id+h.place+"]")
 	}
 	return AppendText(p.raw, "kept as "+h.id+h.place+`; use {"$r": "`+h.id+`/…"} or select`)
@@ -81,6 +87,9 @@ func (s *Store) cut(client string, p *parts) []byte {
 	k := p.kept()
 	h := s.save(client, k)
 	left, at := min(s.Head, s.Tokens), 0 // at: where the text starts in the kept text
+	if p.repeats {
+		left = min(left, s.Tokens-keptTokens) // less than all texts, so that one is cut
+	}
 	edits := p.removeStructured()
 	cutText := ""
 	for _, t := range p.texts {

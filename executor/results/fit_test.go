@@ -164,6 +164,30 @@ func TestKeptResultsKeepToTheLimit(t *testing.T) {
 	}
 }
 
+// TestFitWithALongHead: if the head may be as long as the limit, a result that structuredContent
+// repeats is still shown once, within the limit.
+func TestFitWithALongHead(t *testing.T) {
+	for _, limit := range []int{1, 10, 39, 41, 80, 400, 1000} {
+		for words := 1; words <= limit+1; words += max(1, limit/200) {
+			data := `["` + strings.Repeat("word ", words) + `"]`
+			s := New(limits(limit))
+			s.Head = 2 * limit
+			got := string(s.Fit("me", NewResult([]byte(`{"content":[`+textItem(data)+`],"structuredContent":`+data+`}`))))
+			checkHead(t, got, limit)
+			isDouble := strings.Contains(got, `"structuredContent":`)
+			if count := tokens.Count(data); isDouble && 2*count > limit || !isDouble && count < limit/2 {
+				t.Errorf("limit %d, %d tokens, shown twice: %t", limit, count, isDouble)
+			}
+			if isDouble {
+				continue
+			}
+			if checkTotal(t, got, limit); strings.Count(got, `{"type":"text"`) > 1 && !strings.Contains(got, "[structuredContent left out") {
+				t.Errorf("limit %d, %d words: %s", limit, words, got)
+			}
+		}
+	}
+}
+
 // checkTotal checks the tokens of all texts, without the note about a cut.
 func checkTotal(t *testing.T, result string, limit int) {
 	t.Helper()
@@ -173,7 +197,8 @@ func checkTotal(t *testing.T, result string, limit int) {
 	}
 	sum := 0
 	for _, item := range decoded.Content {
-		text, _, _ := strings.Cut(item.Text, "\n…[cut: ")
+		text, _, _ := strings.Cut(item.Text, "[cut: ")
+		text = strings.TrimSuffix(text, "\n…")
 		sum += tokens.Count(text)
 	}
 	if sum > limit {
