@@ -145,30 +145,36 @@ func (p *parser) path() (Path, error) {
 	}
 }
 
-// bracket reads [], [*] or [3].
+// bracket reads [], [*], [3] or ["a name"].
 func (p *parser) bracket(path *Path) bool {
+	start := p.at
 	if !p.peekSign("[") {
 		return false
 	}
-	rest := p.text[p.at:]
-	end := strings.IndexByte(rest, ']')
-	if end < 0 {
+	p.at++
+	next := p.index()
+	if !p.sign("]") {
+		p.at = start
 		return false
 	}
-	switch inner := strings.TrimSpace(rest[1:end]); {
-	case inner == "" || inner == "*":
-		*path = append(*path, every)
-	case strings.Trim(inner, "0123456789") == "":
-		*path = append(*path, step{name: inner})
-	default:
-		name, ok := unquote(inner)
-		if !ok {
-			return false
-		}
-		*path = append(*path, step{name: name})
-	}
-	p.at += end + 1
+	*path = append(*path, next)
 	return true
+}
+
+// index reads what is between brackets.
+func (p *parser) index() step {
+	p.skipSpace()
+	if name, ok := p.quoted(); ok {
+		return step{name: name}
+	}
+	rest := p.text[p.at:]
+	digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+	if digits == "" {
+		p.sign("*")
+		return every
+	}
+	p.at += len(digits)
+	return step{name: digits}
 }
 
 // endsName are the signs that a bare name cannot have.
@@ -200,33 +206,23 @@ func (p *parser) quoted() (string, bool) {
 		case '\\':
 			i++
 		case rest[0]:
-			text, ok := unquote(rest[:i+1])
-			if ok {
-				p.at += i + 1
-			}
-			return text, ok
+			p.at += i + 1
+			return unescape(rest[1:i]), true
 		}
 	}
 	return "", false
 }
 
-// unquote returns the text inside quotes. A backslash takes the next character as it is.
-func unquote(quoted string) (string, bool) {
-	if len(quoted) < 2 || quoted[0] != '"' && quoted[0] != '\'' || quoted[len(quoted)-1] != quoted[0] {
-		return "", false
-	}
-	inner := quoted[1 : len(quoted)-1]
-	if !strings.Contains(inner, `\`) {
-		return inner, true
-	}
+// unescape removes backslashes. Each takes the next character as it is.
+func unescape(text string) string {
 	var b strings.Builder
-	for i := 0; i < len(inner); i++ {
-		if inner[i] == '\\' && i+1 < len(inner) {
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
 			i++
 		}
-		b.WriteByte(inner[i])
+		b.WriteByte(text[i])
 	}
-	return b.String(), true
+	return b.String()
 }
 
 func (p *parser) conditions(q *Query) error {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
@@ -157,12 +158,18 @@ func scalarCell(n rawjson.Node) string {
 	return cell(text)
 }
 
-// cell quotes a text for CSV if it needs that.
+// cell quotes a text for CSV if it needs that: so that it cannot be taken for several cells
+// or lines.
 func cell(text string) string {
-	if strings.ContainsAny(text, ",\"\r\n") || strings.TrimSpace(text) != text {
+	if strings.ContainsFunc(text, endsCell) || strings.TrimSpace(text) != text {
 		return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 	}
 	return text
+}
+
+// endsCell reports whether a character may end a cell or a line, or is a quotation mark.
+func endsCell(r rune) bool {
+	return r == ',' || r == '"' || unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp)
 }
 
 // jsonRows returns each row as minified JSON.

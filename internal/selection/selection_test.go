@@ -66,6 +66,8 @@ func TestText(t *testing.T) {
 		{"duplicate keys: the last counts", `[{"a":1,"a":2}]`, "a", `[{"a":2}]`},
 		{"scalars", `["x","y"]`, "* limit 1", `["x"]` + "\n1 of 2 rows"},
 		{"a word of SQL", people, "SELECT name LIMIT 1", `[{"name":"Zoe"}]` + "\n1 of 3 rows"},
+		{"cells with line and control characters are quoted", `[{"a":"x\ny"},{"a":"x\u2028y"},{"a":"x\u2029y"},{"a":"x\u0085y"},{"a":"x\u000by"},{"a":"xy"}]`, "a",
+			"[6]{a}:\n\"x\ny\"\n\"x\u2028y\"\n\"x\u2029y\"\n\"x\u0085y\"\n\"x\vy\"\nxy"},
 		{"names of other scripts", `[{"größe":1,"价格":2}]`, "größe,价格", `[{"größe":1,"价格":2}]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -122,6 +124,8 @@ func TestSyntaxErrors(t *testing.T) {
 		"a limit -1":                    `at character 9: expected a number of rows, found "-1"`,
 		"a limit 5 where b = 1":         `at character 11: expected the end, found "where"`,
 		"a[":                            `at character 2: expected a field, found "["`,
+		`a["x"b]`:                       `at character 2: expected a field, found "["x"b]"`,
+		"a[3b]":                         `at character 2: expected a field, found "[3b]"`,
 		"a.":                            "at character 3: expected a field, found the end",
 		"/a(/":                          "at character 1: not an RE2 pattern",
 		strings.Repeat("a,", 200) + "a": "expected at most 100 fields",
@@ -146,6 +150,9 @@ func TestPaths(t *testing.T) {
 		`["a b"].c`:      "a b/c",
 		"[0][1]":         "0/1",
 		`"x.y".z`:        "x.y/z",
+		`a["x]y"].b`:     "a/x]y/b",
+		`a['x\'][]'][ ]`: "a/x'][]/*",
+		`a[ "b" ][ 3 ]`:  "a/b/3",
 	} {
 		path, err := ParsePath(text)
 		if err != nil || strings.Join(path.Tokens(), "/") != want {
