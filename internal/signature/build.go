@@ -1,7 +1,7 @@
 package signature
 
 import (
-	"strings"
+	"slices"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
@@ -10,10 +10,9 @@ import (
 // builder turns the schemas of one document into types.
 type builder struct {
 	document *schema.Schema
-	root     rawjson.Node
-	defs     map[rawjson.Node]*def // the targets of references
-	refs     map[string]rawjson.Node
+	built    map[rawjson.Node]*typ // the targets of references; nil: not yet built
 	depth    int
+	work     int // done by intersect
 }
 
 const (
@@ -21,51 +20,18 @@ const (
 	maxAllOf = 64
 )
 
-// rootName is the name of all parameters together, where an input schema refers back to its root.
-const rootName = "Arguments"
-
-func newBuilder(s *schema.Schema, root rawjson.Node) *builder {
-	b := &builder{document: s, root: root}
+func newBuilder(s *schema.Schema) *builder {
+	b := &builder{document: s, built: map[rawjson.Node]*typ{}}
 	references, ok := s.References()
-	if len(references) == 0 || !ok {
+	if !ok {
 		return b
 	}
-	b.defs = make(map[rawjson.Node]*def)
-	b.refs = make(map[string]rawjson.Node, len(references))
 	for _, reference := range references {
-		b.register(reference)
+		if target, err := s.Resolve(reference); err == nil {
+			b.built[target] = nil
+		}
 	}
 	return b
-}
-
-// register counts one use of a reference.
-func (b *builder) register(reference string) {
-	target, seen := b.refs[reference]
-	if !seen {
-		target, _ = b.document.Resolve(reference)
-		b.refs[reference] = target
-	}
-	if target.IsZero() {
-		return
-	}
-	d := b.defs[target]
-	if d == nil {
-		d = &def{pointer: reference}
-		if !strings.HasPrefix(reference, "#/") {
-			d.pointer = "#" + b.root.Pointer(target)
-		}
-		if !isDefinition(d.pointer) {
-			d.uses++
-		}
-		b.defs[target] = d
-	}
-	d.uses++
-}
-
-// isDefinition reports whether a pointer leads into a place for definitions, which are used only by reference.
-func isDefinition(pointer string) bool {
-	parent := pointer[:max(strings.LastIndexByte(pointer, '/'), 0)]
-	return strings.HasSuffix(parent, "/$defs") || strings.HasSuffix(parent, "/definitions")
 }
 
 // schema returns the type of the values that n accepts. types are the JSON types of the schema around an anyOf, oneOf or
@@ -80,37 +46,27 @@ func (b *builder) schema(n rawjson.Node, types []string) *typ {
 	return t
 }
 
-// place returns the type of n itself, or the name of its definition.
+// place returns the type of n. The target of references is built once.
 func (b *builder) place(n rawjson.Node, types []string) *typ {
-	d := b.defs[n]
-	if d == nil {
+	t, isTarget := b.built[n]
+	switch {
+	case !isTarget:
 		return b.build(n, types)
-	}
-	if !d.built {
-		d.built = true
-		d.typ = unalias(b.build(n, nil))
-		d.short = d.isShort()
-	}
-	if d.typ != nil && d.typ.kind == word {
-		return d.typ
-	}
-	if d.typ != nil && d.uses == 1 && !d.inline {
-		d.inline = true
-		return d.typ
-	}
-	return &typ{kind: named, def: d}
-}
-
-// unalias returns the type behind a definition that only refers to another definition. One that refers to itself is
-// unknown.
-func unalias(t *typ) *typ {
-	if t.kind != named {
+	case t != nil:
 		return t
 	}
-	if t.def.typ == nil {
-		return unknown
+	b.built[n] = recursion(n)
+	b.built[n] = b.build(n, nil)
+	return b.built[n]
+}
+
+// recursion returns the type of a schema where it contains itself.
+func recursion(n rawjson.Node) *typ {
+	isObject := slices.Equal(typesOf(n, nil), []string{"object"}) && n.Get("nullable").Kind() != 't'
+	if isObject && n.Get("$ref").IsZero() { // up to draft 7, a $ref hides the type
+		return hidden
 	}
-	return t.def.typ
+	return unknown
 }
 
 func (b *builder) build(n rawjson.Node, types []string) *typ {
@@ -126,7 +82,7 @@ func (b *builder) build(n rawjson.Node, types []string) *typ {
 		t = b.reference(ref)
 	}
 	if ref, ok := n.Get("$dynamicRef").String(); ok && b.document.Draft() >= schema.Draft2020 {
-		t = intersect(t, b.reference(ref)) // the same as a $ref, because there is no inner $id
+		t = b.intersect(t, b.reference(ref)) // the same as a $ref, because there is no inner $id
 	}
 	if !isRef || b.document.Draft() > schema.Draft7 { // up to draft 7, a $ref hides its siblings
 		t = b.constrain(t, n, types)
@@ -143,8 +99,8 @@ func acceptsAll(n rawjson.Node) bool {
 }
 
 func (b *builder) reference(ref string) *typ {
-	target := b.refs[ref]
-	if target.IsZero() {
+	target, _ := b.document.Resolve(ref)
+	if _, isTarget := b.built[target]; !isTarget {
 		return unknown
 	}
 	return b.schema(target, nil)
@@ -154,14 +110,14 @@ func (b *builder) reference(ref string) *typ {
 // not, contains, dependentSchemas …) are left out: a signature may be wider than its schema, never narrower.
 func (b *builder) constrain(t *typ, n rawjson.Node, types []string) *typ {
 	types = typesOf(n, types)
-	t = intersect(t, b.own(n, types))
+	t = b.intersect(t, b.own(n, types))
 	all := n.Get("allOf").Elements()
 	for _, s := range all[:min(len(all), maxAllOf)] {
-		t = intersect(t, b.schema(s, types))
+		t = b.intersect(t, b.schema(s, types))
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if of := n.Get(key).Elements(); len(of) > 0 {
-			t = intersect(t, unionOf(b.schemas(of, types)))
+			t = b.intersect(t, unionOf(b.schemas(of, types)))
 		}
 	}
 	return t

@@ -12,7 +12,7 @@ type accepts func(value any) bool
 
 // check parses a signature and tells whether arguments keep to it.
 func check(signature string, arguments any) (ok bool, err error) {
-	p := &parser{text: signature, defs: map[string]accepts{}}
+	p := &parser{text: signature}
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v at %q", r, p.text[p.pos:])
@@ -23,13 +23,11 @@ func check(signature string, arguments any) (ok bool, err error) {
 }
 
 type parser struct {
-	text  string
-	pos   int
-	defs  map[string]accepts
-	depth int
+	text string
+	pos  int
 }
 
-// line = [ parameters | type ] { "; " name " = " type }
+// line = [ parameters | type ]
 func (p *parser) line() accepts {
 	var root accepts
 	if p.pos == len(p.text) {
@@ -37,12 +35,6 @@ func (p *parser) line() accepts {
 	}
 	if root = p.try(func() accepts { return p.properties("") }); root == nil {
 		root = p.union()
-	}
-	p.defs["Arguments"] = root
-	for p.eat("; ") {
-		name := p.name()
-		p.must(" = ")
-		p.defs[name] = p.union()
 	}
 	if p.pos < len(p.text) {
 		panic("left over")
@@ -59,7 +51,7 @@ func (p *parser) try(f func() accepts) (result accepts) {
 		}
 	}()
 	result = f()
-	if p.pos < len(p.text) && !strings.HasPrefix(p.text[p.pos:], "; ") {
+	if p.pos < len(p.text) {
 		panic("not the end")
 	}
 	return result
@@ -119,9 +111,9 @@ func hasProperties(object map[string]any, named map[string]property, rest accept
 }
 
 func (p *parser) union() accepts {
-	all := []accepts{p.intersection()}
+	all := []accepts{p.element()}
 	for p.eat(" | ") {
-		all = append(all, p.intersection())
+		all = append(all, p.element())
 	}
 	return func(value any) bool {
 		for _, is := range all {
@@ -133,27 +125,12 @@ func (p *parser) union() accepts {
 	}
 }
 
-func (p *parser) intersection() accepts {
-	all := []accepts{p.element()}
-	for p.eat(" & ") {
-		all = append(all, p.element())
-	}
-	return func(value any) bool {
-		for _, is := range all {
-			if !is(value) {
-				return false
-			}
-		}
-		return true
-	}
-}
-
 // element = primary [ note ] { "[]" [ note ] }
 func (p *parser) element() accepts {
 	is := p.note(p.primary())
 	for p.eat("[]") {
 		inner := is
-		is = p.note(func(value any) bool { return isTuple(value, nil, 0, inner) })
+		is = p.note(func(value any) bool { return isList(value, inner) })
 	}
 	return is
 }
@@ -183,8 +160,6 @@ func (p *parser) primary() accepts {
 			return words["object"]
 		}
 		return p.properties("}")
-	case p.eat("["):
-		return p.tuple()
 	case p.eat("Record<string, "):
 		is := p.union()
 		p.must(">")
@@ -199,60 +174,21 @@ func (p *parser) primary() accepts {
 		return func(value any) bool { return equal(value, want) }
 	}
 	name := p.name()
-	if is, ok := words[name]; ok {
-		return is
+	is, ok := words[name]
+	if !ok {
+		panic("undefined " + name)
 	}
-	return func(value any) bool {
-		is, defined := p.defs[name]
-		if !defined {
-			panic("undefined " + name)
-		}
-		p.depth++
-		defer func() { p.depth-- }()
-		return p.depth > 100 || is(value)
-	}
+	return is
 }
 
-// tuple = [ element [ "?" ] { ", " element [ "?" ] } ] [ ", …" | ", ..." element "[]" ] "]"
-func (p *parser) tuple() accepts {
-	var parts []accepts
-	var rest accepts
-	least := 0
-	for !p.eat("]") {
-		if len(parts) > 0 {
-			p.must(", ")
-		}
-		switch {
-		case p.eat("…"):
-			rest = anything
-		case p.eat("..."):
-			list := p.element()
-			rest = func(value any) bool { return list([]any{value}) }
-		default:
-			parts = append(parts, p.union())
-			if !p.eat("?") {
-				least = len(parts)
-			}
-		}
-	}
-	return func(value any) bool { return isTuple(value, parts, least, rest) }
-}
-
-func isTuple(value any, parts []accepts, least int, rest accepts) bool {
+func isList(value any, is accepts) bool {
 	list, ok := value.([]any)
-	if !ok || len(list) < least {
-		return false
-	}
-	for i, v := range list {
-		is := rest
-		if i < len(parts) {
-			is = parts[i]
-		}
-		if is == nil || !is(v) {
+	for _, v := range list {
+		if !is(v) {
 			return false
 		}
 	}
-	return true
+	return ok
 }
 
 // note = " /*" { bound | pattern | format } "*/"; only bounds are checked.
@@ -338,16 +274,13 @@ func TestChecker(t *testing.T) {
 		{`a: (1 | "x")[], "b-c": true`, `{"a":[1.0,"x"],"b-c":true}`, true},
 		{`a: (1 | "x")[]`, `{"a":[2]}`, false},
 		{`a: string /*^a**/[] /*<=1 items*/`, `{"a":["a","b"]}`, false},
-		{`a: [string, number?]`, `{"a":["a"]}`, true},
-		{`a: [string, number?]`, `{"a":["a",1,2]}`, false},
-		{`a: [string, ...null[]]`, `{"a":["a",null,1]}`, false},
 		{`a: {b: {c?: null}}`, `{"a":{"b":{"c":1}}}`, false},
 		{`[key: string]: boolean`, `{"a":1}`, false},
 		{`a: Record<string, boolean>`, `{"a":{"x":1}}`, false},
 		{`{a: string} | {b: number}`, `{"b":1}`, true},
-		{`{a: string} & ({b: number} | {c: number})`, `{"a":"","d":1}`, false},
-		{`a: T, b?: T; T = {t?: T, v: null}`, `{"a":{"v":null,"t":{"v":1}}}`, false},
-		{`v?: integer, next?: Arguments`, `{"next":{"v":"x"}}`, false},
+		{`{a: string} | {b: number}`, `{"c":1}`, false},
+		{`a: {…}[]`, `{"a":[{"b":1}]}`, true},
+		{`a: {…}[]`, `{"a":["b"]}`, false},
 	} {
 		ok, err := check(c.signature, decode(t, c.arguments))
 		if err != nil || ok != c.want {

@@ -2,35 +2,44 @@ package signature
 
 import "slices"
 
-// intersect returns a type for the values that both a and b accept. It may accept more where TypeScript has no short way
-// to say it, but never excludes such a value.
-func intersect(a, b *typ) *typ {
+// maxWork bounds the work of intersect. Definitions that are used again and again would make it endless.
+const maxWork = 50_000
+
+// intersect returns a type for the values that both x and y accept, or a wider one. Where TypeScript has no short way to
+// say it, that is x.
+func (b *builder) intersect(x, y *typ) *typ {
 	switch {
-	case a == unknown || same(a, b):
-		return b
-	case b == unknown:
-		return a
-	case a.kind == intersection && b.kind != word:
-		return &typ{kind: intersection, parts: append(slices.Clone(a.parts), b)}
-	case a.kind == union || b.kind == union:
-		return intersectUnions(a, b)
+	case x == unknown, x == open, y == never, x == y:
+		return y
+	case y == unknown, y == open, x == never, b.work > maxWork:
+		return x
 	}
-	return intersectOne(a, b)
+	b.work++
+	switch {
+	case x.kind == union || y.kind == union:
+		return b.intersectUnions(x, y)
+	case x.base() != y.base():
+		return never
+	case x.kind == object && y.kind == object:
+		return b.mergeObjects(x, y)
+	case x.kind == list && y.kind == list:
+		return &typ{kind: list, rest: b.intersect(x.rest, y.rest), note: join(x.note, y.note)}
+	case x.kind == word && y.kind == word:
+		return mergeWords(x, y)
+	case x.kind == word:
+		return y // it says more
+	}
+	return x
 }
 
-func intersectUnions(a, b *typ) *typ {
-	if a.kind == object && onlyRequires(a, b) {
-		return a
+func (b *builder) intersectUnions(x, y *typ) *typ {
+	if x.kind == object && onlyRequires(x, y) {
+		return x
 	}
 	var kept []*typ
-	for _, x := range members(a) {
-		for _, y := range members(b) {
-			t := intersectOne(x, y)
-			// Merging properties into each member of a union would write them again and again.
-			if t.kind == intersection || t.kind == object && x.kind == object && y.kind == object {
-				return &typ{kind: intersection, parts: []*typ{a, b}}
-			}
-			kept = append(kept, t)
+	for _, m := range members(x) {
+		for _, n := range members(y) {
+			kept = append(kept, b.intersect(m, n))
 		}
 	}
 	return unionOf(kept)
@@ -56,75 +65,37 @@ func onlyRequires(t, alternatives *typ) bool {
 	return true
 }
 
-// intersectOne intersects two types, neither of them a union.
-func intersectOne(a, b *typ) *typ {
-	x, y := a.base(), b.base()
-	switch {
-	case a == never || b == never:
-		return never
-	case a == unknown || a == open || same(a, b):
-		return b
-	case b == unknown || b == open:
-		return a
-	case a.kind == word && y == "":
-		return b // it says more
-	case b.kind == word && x == "":
-		return a
-	case x == "" || y == "":
-		return &typ{kind: intersection, parts: []*typ{a, b}}
-	case x != y:
-		return never
-	case a.kind == object && b.kind == object:
-		return mergeObjects(a, b)
-	case a.kind == list && b.kind == list:
-		return mergeLists(a, b)
-	case a.kind == word && b.kind == word:
-		return mergeWords(a, b)
-	case a.kind == word:
-		return b
-	case b.kind == word, x == "number": // two numbers may be the same value: 1 and 1.0
-		return a
+func mergeWords(x, y *typ) *typ {
+	text := x.text
+	if y.text == "integer" {
+		text = y.text
 	}
-	return never
+	return &typ{text: text, note: join(x.note, y.note)}
 }
 
-func mergeWords(a, b *typ) *typ {
-	text := a.text
-	if b.text == "integer" {
-		text = b.text
-	}
-	return &typ{text: text, note: join(a.note, b.note)}
-}
-
-func mergeLists(a, b *typ) *typ {
-	if len(a.parts) > 0 || len(b.parts) > 0 || a.rest == nil || b.rest == nil {
-		return &typ{kind: intersection, parts: []*typ{a, b}}
-	}
-	return &typ{kind: list, rest: intersect(a.rest, b.rest), note: join(a.note, b.note)}
-}
-
-func mergeObjects(a, b *typ) *typ {
-	at := make(map[string]int, len(a.props))
-	for i, p := range a.props {
+func (b *builder) mergeObjects(x, y *typ) *typ {
+	b.work += len(x.props) + len(y.props)
+	at := make(map[string]int, len(x.props))
+	for i, p := range x.props {
 		at[p.name] = i
 	}
-	merged := &typ{kind: object, props: slices.Clone(a.props), rest: a.rest}
-	for _, p := range b.props {
+	merged := &typ{kind: object, props: slices.Clone(x.props), rest: x.rest}
+	for _, p := range y.props {
 		i, known := at[p.name]
 		if !known {
 			merged.props = append(merged.props, p)
 			continue
 		}
 		q := &merged.props[i]
-		q.typ = intersect(q.typ, p.typ)
+		q.typ = b.intersect(q.typ, p.typ)
 		q.required = q.required || p.required
 		q.value = max(q.value, p.value)
 	}
 	switch {
-	case a.rest == nil:
-		merged.rest = b.rest
-	case b.rest != nil:
-		merged.rest = intersect(a.rest, b.rest)
+	case x.rest == nil:
+		merged.rest = y.rest
+	case y.rest != nil:
+		merged.rest = b.intersect(x.rest, y.rest)
 	}
 	if merged.rest == never {
 		merged.rest = nil // signatures do not show that an object is closed

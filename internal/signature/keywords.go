@@ -118,33 +118,17 @@ func defaultOf(n rawjson.Node) string {
 	return ""
 }
 
+// list returns the type of an array. That of a tuple only says which types its elements have.
 func (b *builder) list(n rawjson.Node) *typ {
-	t := &typ{kind: list, note: noteOf(n, "array"), rest: unknown}
 	leading, others := schema.Items(n)
+	rest := unknown
 	if !others.IsZero() {
-		t.rest = b.schema(others, nil)
+		rest = b.schema(others, nil)
 	}
-	if len(leading) == 0 {
-		return t
+	if most, err := strconv.Atoi(string(n.Get("maxItems").Raw())); err == nil && most <= len(leading) {
+		rest = never
 	}
-	t.parts = b.schemas(leading[:min(len(leading), maxMembers)], nil)
-	t.note = ""
-	t.least = min(integer(n.Get("minItems"), 0), len(t.parts))
-	switch {
-	case len(leading) > maxMembers:
-		t.rest = unknown
-	case t.rest == never || integer(n.Get("maxItems"), len(leading)+1) <= len(leading):
-		t.rest = nil
-	}
-	return t
-}
-
-// integer reads a small count.
-func integer(n rawjson.Node, otherwise int) int {
-	if i, err := strconv.Atoi(string(n.Raw())); err == nil && i >= 0 {
-		return i
-	}
-	return otherwise
+	return &typ{kind: list, rest: unionOf(append(b.schemas(leading, nil), rest)), note: noteOf(n, "array")}
 }
 
 // enumOf returns the union of an enum's values, without those that the schema's type excludes. If it excludes all of
@@ -187,11 +171,11 @@ func literalOf(n rawjson.Node, depth int) *typ {
 		if depth == 0 || n.Len() > maxMembers {
 			return &typ{kind: list, rest: unknown}
 		}
-		t := &typ{kind: list, least: n.Len()}
+		var elements []*typ
 		for _, element := range n.Elements() {
-			t.parts = append(t.parts, literalOf(element, depth-1))
+			elements = append(elements, literalOf(element, depth-1))
 		}
-		return t
+		return &typ{kind: list, rest: unionOf(elements)}
 	}
 	text := string(compact(n))
 	if len(text) > maxLiteral {

@@ -16,15 +16,14 @@ const maxParameters = 256
 
 const separator = ", "
 
-// layout fits parameters and the definitions they use into a line.
+// layout fits parameters into a line.
 type layout struct {
 	params     []*part
-	more       bool     // some parameters are left out
-	soft, hard int      // limits, in bytes
-	least      int      // losses of detail that every part begins with
-	braces     bool     // around the parameters
-	names      []string // of definitions
-	buf        []byte   // reused for each part
+	more       bool   // some parameters are left out
+	soft, hard int    // limits, in bytes
+	least      int    // losses of detail that every part begins with
+	braces     bool   // around the parameters
+	buf        []byte // reused for each part
 }
 
 // newLayout returns the layout of the properties of an object, or of a type that is none.
@@ -42,21 +41,20 @@ func newLayout(t *typ) *layout {
 	return l
 }
 
-// part is one parameter or definition.
+// part is one parameter.
 type part struct {
-	head     string // "name?: " or "Name = "
+	head     string // "name?: "
 	typ      *typ
 	value    string // as in prop
 	required bool
 	losses   int // of detail, as in writer
 	text     string
-	used     []*def
 }
 
 // write writes a part, with fewer details if it is too long.
 func (l *layout) write(p *part) {
 	for p.losses = max(p.losses, l.least); ; p.losses++ {
-		w := writer{buf: l.buf[:0], losses: p.losses, layout: l}
+		w := writer{buf: l.buf[:0], losses: p.losses}
 		w.put(p.head)
 		if p.losses == typeLost {
 			w.put(unknown.text)
@@ -66,8 +64,11 @@ func (l *layout) write(p *part) {
 		w.put(p.value)
 		l.buf = w.buf
 		if !w.full() || p.losses == typeLost {
-			p.text, p.used = string(w.buf), w.used
+			p.text = string(w.buf)
 			return
+		}
+		if w.types > maxTypes {
+			p.losses = max(p.losses, objectsLost-1)
 		}
 	}
 }
@@ -128,7 +129,7 @@ func (l *layout) fit() string {
 // losses, and reports whether there was one.
 func (l *layout) shorten(most int) bool {
 	var longest *part
-	for _, p := range l.parts() {
+	for _, p := range l.params {
 		if p.losses < most && (longest == nil || len(p.text) >= len(longest.text)) {
 			longest = p
 		}
@@ -162,37 +163,12 @@ func (l *layout) lastOptional() int {
 	return -1
 }
 
-// definitions returns the definitions that the parameters use, directly or not, in the order of their use.
-func (l *layout) definitions() []*part {
-	var found []*part
-	add := func(used []*def) {
-		for _, d := range used {
-			if d.part == nil || slices.Contains(found, d.part) {
-				continue
-			}
-			if d.part.text == "" {
-				l.write(d.part)
-			}
-			found = append(found, d.part)
-		}
-	}
-	for _, p := range l.params {
-		add(p.used)
-	}
-	for i := 0; i < len(found); i++ {
-		add(found[i].used)
-	}
-	return found
-}
-
-func (l *layout) parts() []*part { return slices.Concat(l.params, l.definitions()) }
-
 func (l *layout) size() int {
 	size := len(open.text)
 	if l.braces {
 		size += len("{}")
 	}
-	for _, p := range l.parts() {
+	for _, p := range l.params {
 		size += len(p.text) + len(separator)
 	}
 	return size
@@ -209,9 +185,6 @@ func (l *layout) line() string {
 	line := strings.Join(shown, separator)
 	if l.braces {
 		line = "{" + line + "}"
-	}
-	for _, p := range l.definitions() {
-		line += "; " + p.text
 	}
 	return line
 }

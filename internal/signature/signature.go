@@ -1,12 +1,12 @@
 // Package signature turns the JSON Schema of a tool's input into a list of parameters as TypeScript would write it,
 // short enough for a listing and complete enough to call the tool:
 //
-//	path: string, tail?: integer /*1..1000*/ = 10, mode?: "r" | "w", where?: Filter; Filter = {field: string, not?: Filter}
+//	path: string, tail?: integer /*1..1000*/ = 10, mode?: "r" | "w", where?: {field: string, not?: {…}}
 //
 // A parameter is "name: type", with "?" if it is optional and "= value" if it has a default. Types are those of
-// TypeScript, and integer. A comment holds bounds, a format or a pattern. A type that is used more than once, or by
-// itself, is defined after the parameters; Arguments is the object of all parameters. "…" marks parts that were left
-// out for lack of room. Objects may have further keys, as in JSON Schema.
+// TypeScript, and integer. A comment holds bounds, a format or a pattern. Definitions are written where they are used;
+// where one contains itself, it is {…}. "…" marks parts that were left out for lack of room. Objects may have further
+// keys, as in JSON Schema.
 //
 // A signature may be wider than its schema but never narrower: no value that the schema accepts is excluded. A schema
 // with properties or items but without a type is taken to describe objects or arrays, as its author intended.
@@ -39,8 +39,7 @@ func Typed(s *schema.Schema) string {
 // Returns returns the type of the results that an output schema describes, in at most limit bytes: nested details are
 // left out first. It has no comments, which matter only to a caller. It is empty if the schema says nothing, or cannot be read.
 func Returns(s *schema.Schema, limit int) string {
-	const root = "Result"
-	t := typeOf(s, root, nil)
+	t := typeOf(s, nil)
 	switch {
 	case t == open || t == unknown || t == free:
 		return ""
@@ -48,7 +47,6 @@ func Returns(s *schema.Schema, limit int) string {
 		return t.text
 	}
 	l := newLayout(t)
-	l.names = []string{root}
 	l.soft, l.hard, l.least, l.braces = limit, limit, notesLost, t.kind == object
 	return l.fit()
 }
@@ -97,23 +95,14 @@ func Required(s *schema.Schema) string {
 }
 
 // argumentsOf returns the type of a tool's arguments, which are always an object, or open if the schema cannot be read.
-func argumentsOf(s *schema.Schema) *typ { return typeOf(s, rootName, []string{"object"}) }
+func argumentsOf(s *schema.Schema) *typ { return typeOf(s, []string{"object"}) }
 
-// typeOf returns the type of the values that a schema accepts, or open if the schema cannot be read. name is its name
-// where the schema refers back to its root, types are the JSON types if the schema names none.
-func typeOf(s *schema.Schema, name string, types []string) *typ {
+// typeOf returns the type of the values that a schema accepts, or open if the schema cannot be read. types are the JSON
+// types if the schema names none.
+func typeOf(s *schema.Schema, types []string) *typ {
 	root, err := s.Root()
 	if err != nil {
 		return open
 	}
-	b := newBuilder(s, root)
-	if d := b.defs[root]; d != nil {
-		d.built, d.name = true, name
-	}
-	t := b.build(root, types)
-	if t.kind == named && t.def.typ != nil {
-		t.def.name = name
-		return t.def.typ
-	}
-	return t
+	return newBuilder(s).build(root, types)
 }

@@ -7,23 +7,19 @@ type typ struct {
 	kind  kind
 	text  string // a word or a literal, as written
 	note  string // shown as a comment
-	parts []*typ // members of a union or an intersection; the leading elements of a list
-	least int    // how many parts of a list are required
+	parts []*typ // members of a union
 	props []prop // of an object
-	rest  *typ   // type of an object's other keys, or of a list's further elements; nil: not described, or not allowed
-	def   *def   // of a named type
+	rest  *typ   // type of a list's elements, or of an object's other keys; nil: not described, or not allowed
 }
 
 type kind byte
 
 const (
-	word         kind = iota // string, number, integer, boolean, null, object, unknown, never, …
-	literal                  // a JSON scalar
-	union                    // A | B
-	intersection             // A & B
-	list                     // A[], or a tuple [A, B?, ...C[]]
-	object                   // {a: A, b?: B, [key: string]: C}
-	named                    // a definition that is written once
+	word    kind = iota // string, number, integer, boolean, null, object, unknown, never, {…}, …
+	literal             // a JSON scalar
+	union               // A | B
+	list                // A[]
+	object              // {a: A, b?: B, [key: string]: C}
 )
 
 // prop is a property of an object; at the root, a parameter.
@@ -51,7 +47,8 @@ var (
 	never   = &typ{text: "never"}
 	null    = &typ{text: "null"}
 	free    = &typ{text: "object"}
-	open    = &typ{text: "…"} // in a union: and others
+	hidden  = &typ{text: "{…}"} // an object whose properties are not shown
+	open    = &typ{text: "…"}   // in a union: and others
 )
 
 // A union with more than maxMembers shows the first shownMembers.
@@ -104,19 +101,30 @@ func members(t *typ) []*typ {
 	return []*typ{t}
 }
 
+// same reports whether two types are written alike. It takes large ones for different: they may contain a definition so
+// often that a comparison would not end.
 func same(a, b *typ) bool {
+	c := comparison{left: 1000}
+	return c.same(a, b)
+}
+
+// comparison compares as many pairs of types as are left.
+type comparison struct{ left int }
+
+func (c *comparison) same(a, b *typ) bool {
 	if a == b {
 		return true
 	}
-	if a == nil || b == nil {
+	c.left--
+	if a == nil || b == nil || c.left < 0 {
 		return false
 	}
-	return a.kind == b.kind && a.text == b.text && a.note == b.note && a.least == b.least && a.def == b.def &&
-		slices.EqualFunc(a.parts, b.parts, same) && slices.EqualFunc(a.props, b.props, sameProp) && same(a.rest, b.rest)
+	return a.kind == b.kind && a.text == b.text && a.note == b.note &&
+		slices.EqualFunc(a.parts, b.parts, c.same) && slices.EqualFunc(a.props, b.props, c.sameProp) && c.same(a.rest, b.rest)
 }
 
-func sameProp(a, b prop) bool {
-	return a.name == b.name && a.required == b.required && a.value == b.value && same(a.typ, b.typ)
+func (c *comparison) sameProp(a, b prop) bool {
+	return a.name == b.name && a.required == b.required && a.value == b.value && c.same(a.typ, b.typ)
 }
 
 // base returns the JSON type of a type's values, "" if they may have several.
@@ -132,6 +140,8 @@ func (t *typ) base() string {
 		switch t.text {
 		case "integer":
 			return "number"
+		case hidden.text:
+			return "object"
 		case "unknown", "never", "…":
 			return ""
 		}

@@ -5,15 +5,16 @@ import "math"
 // writer writes types as text, and stops when the text gets too long.
 type writer struct {
 	buf    []byte
-	losses int     // how much detail is left out, see below
-	layout *layout // gives definitions their names
-	used   []*def  // the definitions that the text names
+	losses int // how much detail is left out, see below
+	types  int // written so far
 }
 
-// maxObjects limits the nesting of objects, maxPart the text of one parameter or definition.
+// maxObjects limits the nesting of objects, maxPart the text of one parameter, and maxTypes the work for it: a definition
+// may be used so often that writing it, only to hide it again, would not end.
 const (
 	maxObjects = 5
 	maxPart    = 1000
+	maxTypes   = 3_000
 )
 
 // The first loss is that of the notes. From then on, nested objects are shown only while they are small: every loss and
@@ -45,7 +46,7 @@ func (w *writer) optionalRoom() int {
 	return -1
 }
 
-func (w *writer) full() bool { return len(w.buf) > maxPart }
+func (w *writer) full() bool { return len(w.buf) > maxPart || w.types > maxTypes }
 
 func (w *writer) put(s string) {
 	if !w.full() {
@@ -58,95 +59,50 @@ func (w *writer) typ(t *typ, depth int) {
 	if w.full() {
 		return
 	}
+	w.types++
 	switch t.kind {
 	case word, literal:
 		w.put(t.text)
 	case union:
-		w.join(t.parts, " | ", depth)
-	case intersection:
-		w.join(t.parts, " & ", depth)
+		w.union(t.parts, depth)
 	case list:
 		w.list(t, depth)
 	case object:
 		w.object(t, depth)
-	case named:
-		w.named(t.def, depth)
 	}
 	if t.note != "" && w.losses == 0 {
 		w.put(" /*" + t.note + "*/")
 	}
 }
 
-func (w *writer) join(types []*typ, separator string, depth int) {
-	hinted := false
+func (w *writer) union(types []*typ, depth int) {
+	isHidden := false
 	for i, t := range types {
 		start := len(w.buf)
 		if i > 0 {
-			w.put(separator)
+			w.put(" | ")
 		}
 		member := len(w.buf)
-		if separator == " & " && written(t).kind == union {
-			w.grouped(t, depth)
-		} else {
-			w.typ(t, depth)
-		}
-		if string(w.buf[member:]) != hint {
+		w.typ(t, depth)
+		if string(w.buf[member:]) != hidden.text {
 			continue
 		}
-		if hinted { // once is enough
+		if isHidden { // once is enough
 			w.buf = w.buf[:start]
 		}
-		hinted = true
+		isHidden = true
 	}
-}
-
-func (w *writer) grouped(t *typ, depth int) {
-	w.put("(")
-	w.typ(t, depth)
-	w.put(")")
 }
 
 func (w *writer) list(t *typ, depth int) {
-	if len(t.parts) == 0 && t.rest != nil {
-		w.element(t.rest, depth)
-		w.put("[]")
-		return
+	start, end := "", "[]"
+	if t.rest.kind == union {
+		start, end = "(", ")[]"
 	}
-	w.put("[")
-	for i, p := range t.parts {
-		if i > 0 {
-			w.put(", ")
-		}
-		if i < t.least {
-			w.typ(p, depth)
-			continue
-		}
-		w.element(p, depth)
-		w.put("?")
-	}
-	switch t.rest {
-	case nil:
-	case unknown:
-		w.put(", …")
-	default:
-		w.put(", ...")
-		w.element(t.rest, depth)
-		w.put("[]")
-	}
-	w.put("]")
+	w.put(start)
+	w.typ(t.rest, depth)
+	w.put(end)
 }
-
-// element writes a type that gets a suffix.
-func (w *writer) element(t *typ, depth int) {
-	if inner := written(t); inner.kind == union || inner.kind == intersection {
-		w.grouped(t, depth)
-		return
-	}
-	w.typ(t, depth)
-}
-
-// hint stands for an object whose properties are not shown.
-const hint = "{…}"
 
 func (w *writer) object(t *typ, depth int) {
 	if len(t.props) == 0 && t.rest == nil {
@@ -154,10 +110,10 @@ func (w *writer) object(t *typ, depth int) {
 		return
 	}
 	if depth == maxObjects || w.losses >= objectsLost {
-		w.put(hint)
+		w.put(hidden.text)
 		return
 	}
-	start, used := len(w.buf), len(w.used)
+	start := len(w.buf)
 	if len(t.props) == 0 {
 		w.put("Record<string, ")
 		w.typ(t.rest, depth+1)
@@ -168,8 +124,7 @@ func (w *writer) object(t *typ, depth int) {
 		w.put("}")
 	}
 	if len(w.buf)-start > w.room(depth) {
-		w.buf = append(w.buf[:start], hint...)
-		w.used = w.used[:used]
+		w.buf = append(w.buf[:start], hidden.text...)
 	}
 }
 
@@ -181,6 +136,9 @@ func (w *writer) properties(t *typ, depth int) {
 	before := ""
 	start := len(w.buf)
 	for _, p := range t.props {
+		if w.full() {
+			return
+		}
 		head := p.head()
 		if head == "" || !p.required && len(w.buf)-start > w.optionalRoom() {
 			cut = true
@@ -198,18 +156,4 @@ func (w *writer) properties(t *typ, depth int) {
 		w.put(before + restKey)
 		w.typ(t.rest, depth)
 	}
-}
-
-// named writes the name of a definition, or the definition itself if that is shorter.
-func (w *writer) named(d *def, depth int) {
-	if d.short {
-		w.typ(d.typ, depth)
-		return
-	}
-	if !w.layout.name(d) {
-		w.put(unknown.text)
-		return
-	}
-	w.put(d.name)
-	w.used = append(w.used, d)
 }
