@@ -26,7 +26,7 @@ type Reading struct {
 func (e *Executor) Reading(c upstream.Client, u *live.Upstream, t *lists.Tool) Reading {
 	r := Reading{Tokens: tokens.CountBytes(rawjson.Compact(t.Raw)), Inspect: string(definition(t, ""))}
 	r.InspectTokens = tokens.Count(r.Inspect)
-	listed := strings.Split(e.listings.of(u, upstream.CallerOf(c).Rules, e.inspectTokens()), "\n")
+	listed := strings.Split(e.wholeListing(c, u), "\n")
 	for _, line := range steps {
 		if text := line(t); slices.Contains(listed, text) {
 			r.Line, r.LineTokens = text, tokens.Count(text)

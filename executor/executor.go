@@ -33,9 +33,7 @@ type Executor struct {
 	settings atomic.Pointer[settings]
 	log      zerolog.Logger
 	observe  func(Event)
-	listings listings
 	results  *results.Store
-	exposure atomic.Pointer[Exposure] // of the whole catalog
 	builtin  builtin
 	signIn   SignIn
 }
@@ -84,8 +82,6 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 // the registry's Apply.
 func (e *Executor) Apply(c *config.Config, p *config.Profile) {
 	e.settings.Store(&settings{config: c, profile: p})
-	e.exposure.Store(nil)
-	e.listings.cache.Clear() // it would keep the upstreams that are removed
 }
 
 // SetProblem sets why the newest config file is not in use. The tool servers shows it
@@ -189,7 +185,7 @@ const quickBytes = 16 << 10
 // and the quick check accepts the arguments. That holds for nearly every call
 // (BenchmarkStdioSmall).
 func (e *Executor) isQuick(c *Call) bool {
-	if c.isFlat && !e.resolveQuickly(c) {
+	if c.isFlat && !e.resolve(c) {
 		return false
 	}
 	u := e.registry.For(c.Client).Catalog().Upstream(c.Server)

@@ -41,27 +41,15 @@ type Exposed struct {
 	matches func() *regexp.Regexp // matches the URIs of a template; nil if the template is invalid
 }
 
-// Exposure returns the Exposure of what the client may see of the current catalog.
+// Exposure returns the Exposure of what the client may see of the current catalog, with the
+// names that the profile wants.
 func (e *Executor) Exposure(c upstream.Client) *Exposure {
-	catalog := e.registry.For(c).Catalog()
-	if catalog != e.registry.Catalog() {
-		return catalog.Derived("exposure", func(c *registry.Catalog) any { return e.expose(c) }).(*Exposure)
-	}
-	if x := e.exposure.Load(); x != nil && x.catalog == catalog {
-		return x
-	}
-	x := e.expose(catalog)
-	e.exposure.Store(x)
-	return x
-}
-
-// expose returns the Exposure of a catalog, with the names that the profile wants.
-func (e *Executor) expose(catalog *registry.Catalog) *Exposure {
 	style := ownNames
 	if e.settings.Load().profile.Prefix {
 		style = prefixedNames
 	}
-	return expose(catalog, e.builtin.flat, style)
+	from := func(c *registry.Catalog) any { return expose(c, e.builtin.flat, style) }
+	return e.registry.For(c).Catalog().Derived(style, from).(*Exposure)
 }
 
 // Definition returns the definition of a tool by its name on the front, nil if there is

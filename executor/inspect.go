@@ -91,7 +91,7 @@ func (e *Executor) describe(c upstream.Client, u *live.Upstream, tool string) (s
 	case tool == "" && u == e.builtin.upstream:
 		return e.builtinListing(c, e.inspectTokens()), nil
 	case tool == "":
-		return e.listings.of(u, upstream.CallerOf(c).Rules, e.inspectTokens()), nil
+		return e.wholeListing(c, u), nil
 	}
 	if t := toolOf(u, tool); t != nil {
 		return define(t), nil

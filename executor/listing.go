@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"mcpx/config"
 	"mcpx/internal/plain"
-	"mcpx/internal/policy"
 	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
+	"mcpx/registry"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
 )
@@ -49,29 +48,22 @@ func listing(u *live.Upstream, tools []*lists.Tool, budget int) string {
 	return head + page(names, more, room)
 }
 
-// listings caches the listings of whole upstreams. It may be used concurrently.
-type listings struct{ cache sync.Map } // upstream name to *cachedListing, for clients that see everything
-
-type cachedListing struct {
-	upstream *live.Upstream
-	text     string
+// listingKey is the key of a listing that is derived from a catalog.
+type listingKey struct {
+	upstream string
+	budget   int
 }
 
-// of returns the listing of an upstream, as a client with some rules sees it. It is made
-// again when the upstream's entry in the catalog was replaced.
-func (l *listings) of(u *live.Upstream, rules *policy.Rules, budget int) string {
-	if rules != nil {
+// wholeListing returns the listing of all tools of an upstream that a client sees. A catalog
+// keeps it, unless the upstream is idle: then it says how old it is.
+func (e *Executor) wholeListing(c upstream.Client, u *live.Upstream) string {
+	budget := e.inspectTokens()
+	catalog := e.registry.For(c).Catalog()
+	if u.State == live.Idle || catalog.Upstream(u.Name) != u {
 		return listing(u, u.Tools, budget)
 	}
-	if last, ok := l.cache.Load(u.Name); ok && last.(*cachedListing).upstream == u {
-		return last.(*cachedListing).text
-	}
-	text := listing(u, u.Tools, budget)
-	if u.State == live.Idle { // it says how old it is
-		return text
-	}
-	l.cache.Store(u.Name, &cachedListing{u, text})
-	return text
+	from := func(*registry.Catalog) any { return listing(u, u.Tools, budget) }
+	return catalog.Derived(listingKey{u.Name, budget}, from).(string)
 }
 
 // heading returns the first line of a listing: the upstream, its number of tools, its

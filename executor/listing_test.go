@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpx/internal/tokens"
+	"mcpx/registry"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
 )
@@ -225,29 +226,25 @@ func TestHeadings(t *testing.T) {
 	}
 }
 
-// TestListingsAreMadeOnce: as long as nothing of an upstream changes.
+// TestListingsAreMadeOnce: as long as neither the upstream nor the limit changes.
 func TestListingsAreMadeOnce(t *testing.T) {
-	var l listings
-	u := live.NewUpstream("a", []lists.Item{{Key: "one", Raw: []byte(`{"name":"one"}`)}})
-	first := l.of(u, nil, 1000)
-	if again := l.of(u, nil, 1); again != first { // a smaller budget would show if it were made again
-		t.Errorf("made again: %q", again)
+	c := parse(t, nil, newUpstream(t, "a"))
+	e := idle(c)
+	u := e.registry.Catalog().Upstream("a")
+	first := e.wholeListing(nil, u)
+	kept := e.registry.Catalog().Derived(listingKey{"a", e.inspectTokens()}, func(*registry.Catalog) any { return "made again" })
+	if kept != first {
+		t.Errorf("%q, want %q", kept, first)
 	}
 	next := *u
 	next.Reason, next.State = "it has failed", live.Waiting
-	if text := l.of(&next, nil, 1000); !strings.Contains(text, "it has failed") {
+	if text := e.wholeListing(nil, &next); !strings.Contains(text, "it has failed") {
 		t.Errorf("not made anew: %q", text)
 	}
-}
-
-// TestApplyForgetsListings: listings of servers that a reload removes do not stay in memory.
-func TestApplyForgetsListings(t *testing.T) {
-	c := parse(t, nil, newUpstream(t, "a"))
-	e := idle(c)
-	e.listings.of(live.NewUpstream("removed", nil), nil, 1000)
-	e.Apply(c, &c.Profiles[0])
-	e.listings.cache.Range(func(name, _ any) bool {
-		t.Errorf("the listing of %s is kept", name)
-		return true
-	})
+	changed := *c
+	changed.Limits.InspectTokens = 10
+	e.Apply(&changed, &changed.Profiles[0])
+	if text := e.wholeListing(nil, u); tokens.Exceeds(text, 10) {
+		t.Errorf("not made anew after a reload: %q", text)
+	}
 }

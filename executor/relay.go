@@ -279,15 +279,15 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 	return route{to: to, params: rawjson.With(r.Params, "ref", ref)}, nil
 }
 
-// resolveQuickly sets server and tool of a flat call; false if the exposure is out of
-// date, does not have the name, or is not what the client sees.
-func (e *Executor) resolveQuickly(c *Call) bool {
+// resolve sets server and tool of a flat call. It is false if the client does not see a tool
+// of that name now.
+func (e *Executor) resolve(c *Call) bool {
 	name, ok := rawjson.View(c.FlatName)
-	x := e.exposure.Load()
-	if !ok || x == nil || x.catalog != e.registry.For(c.Client).Catalog() || x.tools[name] == nil {
+	found := e.Exposure(c.Client).tools[name]
+	if !ok || found == nil {
 		return false
 	}
-	c.Server, c.Tool = x.tools[name].Upstream.Name, x.tools[name].Key
+	c.Server, c.Tool = found.Upstream.Name, found.Key
 	return true
 }
 

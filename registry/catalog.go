@@ -30,13 +30,13 @@ func newCatalog(upstreams []*live.Upstream) *Catalog {
 	return c
 }
 
-// Derived returns a value that a user of the registry derives from the catalog, by the name
-// of its kind. It lives as long as the catalog, and may be made twice.
-func (c *Catalog) Derived(kind string, from func(c *Catalog) any) any {
-	if value, ok := c.derived.Load(kind); ok {
+// Derived returns a value that a user of the registry derives from the catalog, by its key.
+// It lives as long as the catalog, and may be made twice.
+func (c *Catalog) Derived(key any, from func(c *Catalog) any) any {
+	if value, ok := c.derived.Load(key); ok {
 		return value
 	}
-	value, _ := c.derived.LoadOrStore(kind, from(c))
+	value, _ := c.derived.LoadOrStore(key, from(c))
 	return value
 }
 
