@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"mcpx/internal/store"
 )
@@ -179,41 +181,30 @@ func (s *Store) remove(client, id string) func() {
 // expires.
 const maxTasks = 1000
 
-// background runs tasks one after the other, in a goroutine that ends when there are none.
-// Each takes no longer than a request to the store.
+// background runs tasks one after the other. Each takes no longer than a request to the
+// store.
 type background struct {
-	mu      sync.Mutex
-	tasks   []func()
-	isBusy  bool
-	running sync.WaitGroup
+	waiting errgroup.Group
+	turn    chan struct{}
+	isOver  atomic.Bool // tasks that have not begun are dropped
+}
+
+func newBackground() *background {
+	b := &background{turn: make(chan struct{}, 1)}
+	b.waiting.SetLimit(maxTasks)
+	return b
 }
 
 // later runs a task in the background, unless too many wait.
 func (b *background) later(task func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.tasks) < maxTasks {
-		b.tasks = append(b.tasks, task)
-	}
-	if !b.isBusy {
-		b.isBusy = true
-		b.running.Go(b.work)
-	}
-}
-
-func (b *background) work() {
-	for {
-		b.mu.Lock()
-		if len(b.tasks) == 0 {
-			b.isBusy, b.tasks = false, nil
-			b.mu.Unlock()
-			return
+	b.waiting.TryGo(func() error {
+		b.turn <- struct{}{}
+		defer func() { <-b.turn }()
+		if !b.isOver.Load() {
+			task()
 		}
-		task := b.tasks[0]
-		b.tasks = b.tasks[1:]
-		b.mu.Unlock()
-		task()
-	}
+		return nil
+	})
 }
 
 // closeTime bounds how long Close waits for tasks of a slow store, besides the one that runs.
@@ -222,11 +213,7 @@ const closeTime = time.Second
 // Close waits for the tasks in the background, and drops those that take too long. It is
 // called before the store is closed.
 func (b *background) Close() {
-	drop := time.AfterFunc(closeTime, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.tasks = nil
-	})
+	drop := time.AfterFunc(closeTime, func() { b.isOver.Store(true) })
 	defer drop.Stop()
-	b.running.Wait()
+	_ = b.waiting.Wait()
 }

@@ -37,7 +37,7 @@ type Options struct {
 // Store holds results, each for the client that got it. It may be used concurrently.
 type Store struct {
 	Options
-	background
+	*background
 
 	mu      sync.Mutex
 	results *list.List // of *entry, the least recently used first
@@ -83,7 +83,7 @@ func (k kept) bytes() int {
 
 // New returns an empty store.
 func New(o Options) *Store {
-	return &Store{Options: o, results: list.New(), clients: map[string]*client{}}
+	return &Store{Options: o, background: newBackground(), results: list.New(), clients: map[string]*client{}}
 }
 
 // Forget drops everything that is kept for a client. Other replicas can still read what is
