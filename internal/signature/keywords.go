@@ -125,7 +125,7 @@ func (b *builder) list(n rawjson.Node) *typ {
 	if !others.IsZero() {
 		rest = b.schema(others, nil)
 	}
-	if most, err := strconv.Atoi(string(n.Get("maxItems").Raw())); err == nil && most <= len(leading) {
+	if most, err := strconv.Atoi(string(n.Get("maxItems").Raw())); err == nil && most >= 0 && most <= len(leading) {
 		rest = never
 	}
 	return &typ{kind: list, rest: unionOf(append(b.schemas(leading, nil), rest)), note: noteOf(n, "array")}

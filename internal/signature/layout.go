@@ -68,7 +68,7 @@ func (l *layout) write(p *part) {
 			return
 		}
 		if w.types > maxTypes {
-			p.losses = max(p.losses, objectsLost-1)
+			p.losses = max(p.losses, objectsLost-1) // fewer losses would take as long
 		}
 	}
 }
