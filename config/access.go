@@ -92,7 +92,7 @@ func hiddenText(p *string, checks ...check) kind {
 		switch {
 		case r.ProblemCount() > before:
 		case *p == "" && !r.secrets.isDry:
-			r.Fail(n, "is empty once its variables are expanded; set them")
+			r.Fail(n, "%v", errExpandedEmpty)
 		case isSet(*p):
 			r.check(n, *p, checks)
 		}

@@ -110,11 +110,22 @@ func (x *expansion) upstream(u *Upstream) {
 	u.Auth.PrivateKey = x.text("auth.private_key", w.Auth.PrivateKey)
 }
 
+var errExpandedEmpty = errors.New("is empty once its variables are expanded; set them")
+
 // unusable reports expanded values that cannot be used. It does not repeat them: they
 // may be secrets.
 func unusable(u *Upstream) error {
 	if u.URL != "" && webURL(u.URL) != nil {
 		return errors.New("url: not an absolute http or https url once its variables are expanded; check their values")
+	}
+	for _, a := range []struct{ key, written, value string }{
+		{"client_id", u.written.Auth.ClientID, u.Auth.ClientID},
+		{"client_secret", u.written.Auth.ClientSecret, u.Auth.ClientSecret},
+		{"private_key", u.written.Auth.PrivateKey, u.Auth.PrivateKey},
+	} {
+		if a.written != "" && a.value == "" {
+			return fmt.Errorf("auth.%s: %w", a.key, errExpandedEmpty)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(u.Env)) {
 		if strings.Contains(u.Env[name], "\x00") {

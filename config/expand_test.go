@@ -128,8 +128,11 @@ func TestUpstreamErrors(t *testing.T) {
 		"missing": {"url": "https://example.com/${B}", "headers": {"Authorization": "Bearer ${A}", "X": "${B}"}},
 		"no url": {"url": "${FILE}"},
 		"line break": {"url": "https://example.com", "headers": {"B": "${LINES}"}},
+		"no secret": {"url": "https://example.com", "auth": {"client_id": "x", "client_secret": "${EMPTY}"}},
+		"no client": {"url": "https://example.com", "auth": {"client_id": "${EMPTY}"}},
+		"no key": {"url": "https://example.com", "auth": {"client_id": "x", "private_key": "${EMPTY:-}"}},
 		"off": {"command": "${A}", "disabled": true},
-	}}`, "FILE=/etc/passwd", "LINES=a\nb")
+	}}`, "FILE=/etc/passwd", "LINES=a\nb", "EMPTY=")
 	got := map[string]string{}
 	for _, u := range c.Profiles[0].Upstreams {
 		got[u.Name] = ""
@@ -142,6 +145,9 @@ func TestUpstreamErrors(t *testing.T) {
 		"missing": "environment variables B (used in url, headers.X), A (used in headers.Authorization) are not set; " +
 			"set them, or write ${B:-default}",
 		"no url":     "url: not an absolute http or https url once its variables are expanded; check their values",
+		"no secret":  "auth.client_secret: is empty once its variables are expanded; set them",
+		"no client":  "auth.client_id: is empty once its variables are expanded; set them",
+		"no key":     "auth.private_key: is empty once its variables are expanded; set them",
 		"line break": "headers.B: the value has a line break; headers cannot have one",
 	}
 	if !maps.Equal(got, want) {

@@ -81,7 +81,7 @@ func (s *Server) fields() []field {
 		{"host", text(&s.Host, nonEmpty), "Address to listen on. Any address except loopback needs a token."},
 		{"port", number(&s.Port, 0, 65535), "Port to listen on; 0 means any free port."},
 		{"stop_delay", duration(&s.StopDelay), "Time for which mcpx still serves after SIGTERM or SIGINT, while /health responds with 503, so that load balancers notice. Without it, mcpx stops at once."},
-		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Write ${VAR}, ${file:PATH} or ${keyring:NAME} instead of the token itself."},
+		{"token", hiddenText(&s.Token), "Bearer token that clients must send. Write ${VAR}, ${file:PATH} or ${keyring:NAME} instead of the token itself."},
 		{"console", choice(&s.Console, ConsoleView, ConsoleEdit), "view: the console shows and tests. edit: it may also change what mcpx runs, for callers with the token."},
 		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
 		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},

@@ -12,10 +12,13 @@ import (
 // tokens is an array of tokens.
 func tokens(p *[]Token) kind {
 	return kind{
-		schema: object{{"type", "array"}, {"items", append(describe(new(Token).fields()), pair{"required", []string{"name", "token", "allow"}})}},
+		schema: object{{"type", "array"}, {"items", append(describe(new(Token).fields()), pair{"required", []string{"name", "token", "allow"}})}, {"minItems", 1}},
 		read: func(r *reader, n jsonfile.Node) {
 			if !r.is(n, '[', "array of tokens") {
 				return
+			}
+			if len(n.Elements()) == 0 {
+				r.Fail(n, "must not be empty: the front would need no token; add one, or leave tokens out")
 			}
 			names := map[string]jsonfile.Node{}
 			for _, e := range n.Elements() {

@@ -6,17 +6,12 @@ import (
 
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/redact"
 )
 
 // Show returns the config as JSON in the shape with schemas. It includes defaults and
 // disabled upstreams, keeps references as they are written and hides secrets.
 func (c *Config) Show() []byte {
-	shown := *c
-	if shown.Server.Token != "" {
-		shown.Server.Token = redact.Hidden
-	}
-	return indent(show(append([]field{shown.schemas()}, shown.sections()...)))
+	return indent(show(append([]field{c.schemas()}, c.sections()...)))
 }
 
 // ShowTo is Show for a caller who may use only what the rules grant: it has the granted

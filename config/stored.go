@@ -131,7 +131,7 @@ func (e environment) readSecret(name string) (string, error) {
 }
 
 // referenceKeys are the keys of a server whose texts may have references.
-var referenceKeys = []string{"command", "args", "env", "cwd", "url", "headers"}
+var referenceKeys = []string{"command", "args", "env", "cwd", "url", "headers", "auth"}
 
 // warnFiles warns about ${file:PATH} references to files that are missing, or that others
 // can read.

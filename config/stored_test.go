@@ -179,7 +179,9 @@ func TestFileWarnings(t *testing.T) {
 	}
 	c := parseIn(t, folder, `{"mcpServers": {
 		"a": {"command": "x", "args": ["${file:mine}"], "env": {"A": "${file:open}", "B": {"cmd": ["x", "${file:none}"]}}, "description": "${file:none}"},
-		"b": {"command": "x", "args": ["${file:none}"], "disabled": true}}, "server": {"token": "${file:open}"}}`)
+		"b": {"command": "x", "args": ["${file:none}"], "disabled": true},
+		"c": {"url": "https://x", "auth": {"client_id": "${file:mine}", "private_key": "${file:none}"}},
+		"d": {"url": "https://x", "auth": {"client_id": "x", "client_secret": "${file:open}"}}}, "server": {"token": "${file:open}"}}`)
 	var got []string
 	for _, w := range c.Warnings {
 		got = append(got, w.Path+": "+strings.ReplaceAll(w.Text, folder, "FOLDER"))
@@ -187,6 +189,8 @@ func TestFileWarnings(t *testing.T) {
 	want := []string{
 		"mcpServers.a.env.A: other users can read FOLDER/open; run chmod 600 on it",
 		"mcpServers.a.env.B.cmd[1]: FOLDER/none does not exist; create it before the server starts",
+		"mcpServers.c.auth.private_key: FOLDER/none does not exist; create it before the server starts",
+		"mcpServers.d.auth.client_secret: other users can read FOLDER/open; run chmod 600 on it",
 		"server.token: other users can read FOLDER/open; run chmod 600 on it",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {

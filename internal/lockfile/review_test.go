@@ -2,6 +2,8 @@ package lockfile
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +92,43 @@ func TestWordDiffIsBounded(t *testing.T) {
 	}
 	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("took %s", took)
+	}
+}
+
+// TestSARIFLine: a change is shown at its own definition, or at the nearest name above it,
+// even if other servers have definitions with the same names.
+func TestSARIFLine(t *testing.T) {
+	lock := &Lock{Servers: map[string]*Server{"a": {}, "b": {}, "c": {}}}
+	for key, names := range map[string][]string{"a": {"b", "d", "tools"}, "b": {"x"}, "c": {"y"}} {
+		for _, name := range names {
+			lock.Servers[key].Add(Tools, name, fmt.Appendf(nil, `{"name": %q}`, name))
+		}
+	}
+	text := lock.encode()
+	report := Report{Text: text, Changes: []Change{
+		{Server: "b", Kind: Tools, Name: "x", Old: "o", New: "n"},
+		{Server: "b", Kind: Tools, Name: "y", New: "n"},
+		{Server: "b", Kind: origin, Old: "o", New: "n"},
+		{Server: "d", Kind: Tools, Name: "y", New: "n"},
+	}}
+	var got struct {
+		Runs []struct {
+			Results []struct {
+				Locations []struct {
+					PhysicalLocation struct{ Region struct{ StartLine int } }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(report.SARIF(), &got); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for i, want := range []string{`"x": {"hash"`, `"tools": {`, `"b": {`, `"servers": {`} {
+		line := got.Runs[0].Results[i].Locations[0].PhysicalLocation.Region.StartLine
+		if !strings.HasPrefix(lines[line-1], want) || i < 3 && line <= slices.Index(lines, `"b": {`) {
+			t.Errorf("change %d is at line %d, %s; want %s", i, line, lines[line-1], want)
+		}
 	}
 }
 

@@ -3,8 +3,9 @@ package lockfile
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
+
+	"mcpx/internal/jsonfile"
 )
 
 // Report is what a check found, for a SARIF file (2.1.0), which code hosts show next to a
@@ -20,6 +21,8 @@ type Report struct {
 func (r Report) SARIF() []byte {
 	type object = map[string]any
 	results, rules, known := []object{}, []object{}, map[string]bool{}
+	file := jsonfile.New(r.File, r.Text)
+	root, _ := file.Parse()
 	for _, c := range r.Changes {
 		rule, level := strings.ReplaceAll(c.verb()+"-"+nouns[c.Kind], " ", "-"), "error"
 		if c.IsNotice() {
@@ -34,7 +37,7 @@ func (r Report) SARIF() []byte {
 			"message": object{"text": c.Review(false)},
 			"locations": []object{{"physicalLocation": object{
 				"artifactLocation": object{"uri": r.File},
-				"region":           object{"startLine": lineOf(r.Text, c)},
+				"region":           object{"startLine": file.Line(nodeOf(root, c))},
 			}}},
 			"partialFingerprints": object{"mcpx/v1": hash(c.Kind, c.Server+"\x00"+c.Name+"\x00"+c.New)},
 		})
@@ -54,14 +57,16 @@ func (r Report) SARIF() []byte {
 	return b.Bytes()
 }
 
-// lineOf returns the line of a lock file that a change is about: that of the definition,
-// or the nearest above it.
-func lineOf(text []byte, c Change) int {
-	found, rest := 1, []string{c.Server, string(c.Kind), c.Name}
-	for i, line := range strings.Split(string(text), "\n") {
-		if len(rest) > 0 && strings.HasPrefix(line, fmt.Sprintf("%s: {", quote(rest[0]))) {
-			found, rest = i+1, rest[1:]
+// nodeOf returns what a change is about in a lock file: the name of the definition, or the
+// nearest name above it.
+func nodeOf(root jsonfile.Node, c Change) jsonfile.Node {
+	found, object := root, root
+	for _, key := range []string{"servers", c.Server, string(c.Kind), c.Name} {
+		m, ok := object.Member(key)
+		if !ok {
+			break
 		}
+		found, object = m.Name, m.Value
 	}
 	return found
 }

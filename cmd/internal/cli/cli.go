@@ -111,7 +111,8 @@ func run(name string, args []string, t *terminal) (code int) {
 		return complain(t.stderr, err)
 	}
 	for _, v := range variables(parser.Model.Node) {
-		if os.Getenv(v.name) == "" { // a compose file with MCPX_PORT=${PORT} may leave it empty
+		isToken := strings.HasPrefix(v.name, "MCPX_TOKEN") // an empty one must not open the front
+		if os.Getenv(v.name) == "" && !isToken {           // a compose file with MCPX_PORT=${PORT} may leave it empty
 			_ = os.Unsetenv(v.name)
 		}
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -34,10 +35,10 @@ func (serveCmd) Help() string {
 
 // httpFlags are the flags of the HTTP front. They override the config.
 type httpFlags struct {
-	Host      string `env:"MCPX_HOST" placeholder:"HOST" help:"Address to listen on (127.0.0.1)."`
-	Port      *port  `env:"MCPX_PORT" placeholder:"PORT" help:"Port to listen on (8000); 0 means any free port."`
-	TokenFile string `env:"MCPX_TOKEN_FILE" placeholder:"FILE" help:"File with the bearer token that clients must send; or set MCPX_TOKEN."`
-	Stateless bool   `env:"MCPX_STATELESS" help:"Keep no client sessions, so that any replica can respond."`
+	Host      string  `env:"MCPX_HOST" placeholder:"HOST" help:"Address to listen on (127.0.0.1)."`
+	Port      *port   `env:"MCPX_PORT" placeholder:"PORT" help:"Port to listen on (8000); 0 means any free port."`
+	TokenFile *string `env:"MCPX_TOKEN_FILE" placeholder:"FILE" help:"File with the bearer token that clients must send; or set MCPX_TOKEN."`
+	Stateless bool    `env:"MCPX_STATELESS" help:"Keep no client sessions, so that any replica can respond."`
 }
 
 // port is a TCP port.
@@ -54,19 +55,27 @@ func (p *port) UnmarshalText(text []byte) error {
 }
 
 func (f httpFlags) apply(s *config.Server) error {
-	s.Host, s.Token = cmp.Or(f.Host, s.Host), cmp.Or(os.Getenv("MCPX_TOKEN"), s.Token)
+	s.Host = cmp.Or(f.Host, s.Host)
 	if f.Port != nil {
 		s.Port = int(*f.Port)
 	}
-	if f.TokenFile == "" {
+	if token, ok := os.LookupEnv("MCPX_TOKEN"); ok {
+		if s.Token = token; token == "" {
+			return errors.New("MCPX_TOKEN is empty; set it to the token that clients must send, or unset it")
+		}
+	}
+	if f.TokenFile == nil {
 		return nil
 	}
-	text, err := config.ReadFile(f.TokenFile, config.MaxBytes)
+	if *f.TokenFile == "" {
+		return errors.New("the token file has no name; name it with --token-file or MCPX_TOKEN_FILE, or unset that variable")
+	}
+	text, err := config.ReadFile(*f.TokenFile, config.MaxBytes)
 	if err != nil {
 		return fmt.Errorf("the token file cannot be read: %w", err)
 	}
 	if s.Token = strings.TrimSpace(string(text)); s.Token == "" {
-		return fmt.Errorf("the token file %s is empty", f.TokenFile)
+		return fmt.Errorf("the token file %s is empty", *f.TokenFile)
 	}
 	return nil
 }
