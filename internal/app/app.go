@@ -49,9 +49,8 @@ type App struct {
 	metrics  *metrics         // nil unless mcpx serves over HTTP
 	audit    *audit           // nil unless the config names a file
 	memory   *releaser
-	keys     []seal.Key   // of server.session_key
-	store    *store.Redis // shared with other replicas; nil unless the config has one
-	tokens   auth.Store
+	keys     []seal.Key        // of server.session_key
+	store    *store.Redis      // shared with other replicas; nil unless the config has one
 	tracer   *telemetry.Tracer // nil unless the environment names a collector
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
@@ -98,8 +97,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		_ = a.audit.Close()
 		return nil, err
 	}
-	a.tokens = openTokens(c, a.store, a.keys)
-	a.Accounts = auth.New(a.tokens, a.log.Logger)
+	a.Accounts = auth.New(openTokens(c, a.store, a.keys), a.log.Logger)
 	var profiles []*Profile
 	for _, p := range chosen {
 		profiles = append(profiles, a.newProfile(c, p))
@@ -188,7 +186,9 @@ func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) erro
 		})
 	}
 	a.tasks.Go(func() { a.memory.run(upstreams) })
-	a.runStore()
+	if a.store != nil {
+		a.store.Start()
+	}
 	err := use(ctx)
 	stop()
 	a.tasks.Go(a.tracer.Close) // while the upstreams stop

@@ -30,8 +30,9 @@ func openStore(c *config.Config, o store.Options) (*store.Redis, error) {
 	return r, nil
 }
 
-// openTokens returns the store of a config's tokens: the shared store, or files if it is nil.
-func openTokens(c *config.Config, shared *store.Redis, keys []seal.Key) auth.Store {
+// openTokens returns the vault of a config's tokens: in the shared store, or in files if it is
+// nil.
+func openTokens(c *config.Config, shared *store.Redis, keys []seal.Key) auth.Vault {
 	if shared == nil {
 		return auth.NewFiles(auth.Folder(), auth.Kind(c.Auth.Store))
 	}
@@ -58,17 +59,6 @@ func Accounts(c *config.Config) (accounts *auth.Accounts, closeStore func(), err
 func closeIfOpen(shared *store.Redis) {
 	if shared != nil {
 		_ = shared.Close()
-	}
-}
-
-// runStore probes the store and receives changes of tokens while the upstreams run.
-func (a *App) runStore() {
-	if a.store == nil {
-		return
-	}
-	a.store.Start()
-	if tokens, ok := a.tokens.(*auth.Shared); ok {
-		a.tasks.Go(func() { tokens.Run(a.upstreams) })
 	}
 }
 

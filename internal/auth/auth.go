@@ -7,7 +7,7 @@
 // [Accounts.Complete], which a command line and a web page can both use, or with
 // [Account.Device].
 //
-// Tokens are in a [Store] that several processes share. A process holds the store's lock
+// Tokens are in a [Vault] that several processes share. A process holds the lock of a key
 // while it reads the credentials, decides, requests a new token and writes it, so that
 // two processes never use the same refresh token.
 //
@@ -28,6 +28,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/internal/redact"
+	"mcpx/internal/store"
 )
 
 // Settings describe how mcpx signs in to one upstream. Only URL is required.
@@ -58,16 +59,16 @@ const (
 
 // Accounts are the sign-ins of a process. Its methods may be called concurrently.
 type Accounts struct {
-	store Store
+	vault Vault
 	log   zerolog.Logger
 
 	mu      sync.Mutex
 	pending map[string]*pending // by state
 }
 
-// New returns the accounts whose credentials are in a store. It does not read the store.
-func New(store Store, log zerolog.Logger) *Accounts {
-	return &Accounts{store: store, log: log, pending: map[string]*pending{}}
+// New returns the accounts whose credentials are in a vault. It reads nothing yet.
+func New(vault Vault, log zerolog.Logger) *Accounts {
+	return &Accounts{vault: vault, log: log, pending: map[string]*pending{}}
 }
 
 // Account returns the account for an upstream and a caller; the caller "" stands for
@@ -79,7 +80,7 @@ func (x *Accounts) Account(s Settings, caller string) *Account {
 		settings: s,
 		caller:   caller,
 		origin:   originOf(s.URL),
-		key:      fmt.Sprintf("%x", sum[:16]),
+		key:      fmt.Sprintf("token-%x", sum[:16]),
 		client:   newGuard(s.URL).client(),
 		now:      time.Now,
 		turn:     make(chan struct{}, 1),
@@ -99,14 +100,15 @@ type Account struct {
 	now      func() time.Time
 
 	turn    chan struct{} // held while the credentials are replaced
-	lock    Lock          // of the key; whoever holds turn uses it
+	lock    store.Lock    // of the key; whoever holds turn uses it
 	looking chan struct{} // held during discovery on the path of a request
 
 	mu      sync.Mutex
-	read    bool         // creds and version have been read from the store
+	read    bool         // the store has been read
 	creds   *credentials // nil: nobody has signed in
-	version string       // of creds in the store
-	unsaved bool         // creds are newer than that version, and could not be saved
+	stored  string       // what the store had then, as it is there
+	lost    lostError    // why stored cannot be used; "" if it can
+	unsaved bool         // creds are newer than stored, and could not be saved
 	refused string       // a refresh token that the server does not accept
 	retryAt time.Time    // no refresh before, after network trouble
 	trouble error        // that network trouble
@@ -117,6 +119,7 @@ type Account struct {
 type Required struct {
 	Scopes  []string // the access that is missing; empty: sign in
 	Problem error    // why signing in will fail as well, if that is known
+	lost    lostError
 }
 
 func (e *Required) Error() string {
@@ -125,6 +128,8 @@ func (e *Required) Error() string {
 		return "needs more access (" + strings.Join(e.Scopes, " ") + ")"
 	case e.Problem != nil:
 		return "needs sign-in, but its sign-in cannot be used: " + e.Problem.Error()
+	case e.lost != "":
+		return "needs sign-in, because " + e.lost.Error()
 	}
 	return "needs sign-in"
 }
@@ -145,7 +150,8 @@ func (a *Account) Settings() Settings { return a.settings }
 const pollEvery = time.Second
 
 // Wait returns when somebody has signed in or out since the account last read its
-// credentials, in this process or another one.
+// credentials, in this process or another one. It goes on if the store cannot be used for a
+// while.
 func (a *Account) Wait(ctx context.Context) error {
 	if _, read := a.known(); !read {
 		if _, err := a.load(ctx); err != nil {
@@ -154,33 +160,22 @@ func (a *Account) Wait(ctx context.Context) error {
 	}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	for {
-		changed, err := a.changed(ctx)
-		if changed || err != nil {
-			return err
-		}
+	for !a.Changed(ctx) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+	return nil
 }
 
 // Changed reports whether Wait would return at once.
 func (a *Account) Changed(ctx context.Context) bool {
-	if _, read := a.known(); !read {
-		return false
-	}
-	changed, err := a.changed(ctx)
-	return changed && err == nil
-}
-
-func (a *Account) changed(ctx context.Context) (bool, error) {
-	version, err := a.accounts.store.Version(ctx, a.key)
+	stored, err := a.accounts.vault.Store.Get(ctx, a.key)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return version != a.version, err
+	return a.read && err == nil && string(stored) != a.stored
 }
 
 // Redact replaces the tokens of the sign-in in a text by ***. The secrets of the config

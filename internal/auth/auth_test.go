@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/internal/authtest"
+	"mcpx/internal/store"
 )
 
 const redirect = "http://127.0.0.1:1/callback"
@@ -28,14 +29,14 @@ func newAccount(t *testing.T, settings Settings) *Account {
 
 // testStore returns a function that opens one store as another process would. TestShared
 // runs the tests over other stores.
-var testStore = func(t *testing.T) func() Store {
-	files := testFiles(t)
-	return func() Store { return files }
+var testStore = func(t *testing.T) func() Vault {
+	folder := testFolder(t)
+	return func() Vault { return NewFiles(folder, KindFile) }
 }
 
-func testFiles(t *testing.T) *Files {
+func testFolder(t *testing.T) string {
 	t.Helper()
-	return NewFiles(filepath.Join(t.TempDir(), "tokens"), KindFile)
+	return filepath.Join(t.TempDir(), "tokens")
 }
 
 // signIn signs in like a person with a browser.
@@ -137,10 +138,10 @@ func TestSharedStore(t *testing.T) {
 // is refused.
 func TestFilePermissions(t *testing.T) {
 	s := authtest.New(t)
-	files := testFiles(t)
-	a := New(files, zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	folder := testFolder(t)
+	a := New(NewFiles(folder, KindFile), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 	signIn(t, a)
-	entries, err := os.ReadDir(files.folder)
+	entries, err := os.ReadDir(folder)
 	if err != nil || len(entries) != 2 {
 		t.Fatalf("files: %v, %v; want the token and its lock", entries, err)
 	}
@@ -149,11 +150,14 @@ func TestFilePermissions(t *testing.T) {
 			t.Errorf("%s: %v, %v", e.Name(), info.Mode(), err)
 		}
 	}
-	if err := os.Chmod(files.folder, 0o755); err != nil { //nolint:gosec // on purpose
+	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // on purpose
 		t.Fatal(err)
 	}
 	if _, err := a.Logout(t.Context()); err == nil || !strings.Contains(err.Error(), "chmod 700") {
 		t.Errorf("a folder that others can read: %v", err)
+	}
+	if _, err := a.Begin(t.Context(), redirect, nil); err == nil || !strings.Contains(err.Error(), "chmod 700") {
+		t.Errorf("a sign-in began whose tokens cannot be saved: %v", err)
 	}
 }
 
@@ -327,42 +331,44 @@ type brokenStore struct {
 	broken bool
 }
 
-func (s *brokenStore) Lock(ctx context.Context, key string) (Lock, error) {
+func (s *brokenStore) Lock(ctx context.Context, key string) (store.Lock, error) {
 	lock, err := s.Store.Lock(ctx, key)
 	return &brokenLock{lock, s}, err
 }
 
 type brokenLock struct {
-	Lock
+	store.Lock
 	store *brokenStore
 }
 
-func (l *brokenLock) Save(ctx context.Context, value []byte) error {
+func (l *brokenLock) Set(ctx context.Context, value []byte, keep time.Duration) error {
 	if l.store.broken {
 		return errors.New("the disk is full")
 	}
-	return l.Lock.Save(ctx, value)
+	return l.Lock.Set(ctx, value, keep)
 }
 
 // TestUnsavedToken: if a new token cannot be saved, this process goes on with it, and
 // does not use the old refresh token again.
 func TestUnsavedToken(t *testing.T) {
 	s := authtest.New(t)
-	store := &brokenStore{Store: testStore(t)()}
-	a := New(store, zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	vault := testStore(t)()
+	broken := &brokenStore{Store: vault.Store}
+	vault.Store = broken
+	a := New(vault, zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 	signIn(t, a)
-	store.broken = true
+	broken.broken = true
 	for range 3 {
 		s.Expire()
 		mustCall(t, a)
 	}
-	store.broken = false
+	broken.broken = false
 	s.Expire()
 	mustCall(t, a)
 	if got := s.Grants("refresh_token"); got != 4 || s.Reused() != 0 {
 		t.Errorf("%d refreshes, %d reused", got, s.Reused())
 	}
-	mustCall(t, New(store, zerolog.Nop()).Account(Settings{URL: s.URL}, ""))
+	mustCall(t, New(vault, zerolog.Nop()).Account(Settings{URL: s.URL}, ""))
 }
 
 func TestStepUp(t *testing.T) {

@@ -2,7 +2,7 @@ package auth
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -41,40 +41,57 @@ func (s *Settings) belongs(c *credentials) bool {
 // load reads the credentials from the store, nil if nobody has signed in. Credentials that
 // could not be saved count as stored until another process stores some.
 func (a *Account) load(ctx context.Context) (*credentials, error) {
-	data, version, err := a.accounts.store.Load(ctx, a.key)
-	if err != nil {
+	var c *credentials
+	stored, err := a.accounts.vault.Store.Get(ctx, a.key)
+	if err == nil {
+		c, err = a.accounts.vault.open(ctx, a.key, stored)
+	}
+	lost, isLost := errors.AsType[lostError](err)
+	if err != nil && !isLost {
 		return nil, fmt.Errorf("its sign-in cannot be read: %w", err)
 	}
-	var c *credentials
-	if data != nil {
-		c = &credentials{}
-		if json.Unmarshal(data, c) != nil || !a.settings.belongs(c) {
-			c = nil
-		}
+	if c != nil && !a.settings.belongs(c) {
+		c = nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.unsaved && a.version == version {
+	if a.unsaved && a.stored == string(stored) {
 		return a.creds, nil
 	}
-	a.read, a.creds, a.version, a.unsaved = true, c, version, false
+	a.read, a.creds, a.stored, a.lost, a.unsaved = true, c, string(stored), lost, false
 	return c, nil
 }
 
-// save writes credentials to the store; nil removes them. The caller holds the lock.
+// keepTime is how long a store of replicas keeps credentials after they were last saved.
+const keepTime = 90 * 24 * time.Hour
+
+// save writes credentials to the store. The caller holds the lock.
 func (a *Account) save(ctx context.Context, c *credentials) error {
-	var data []byte
-	if c != nil {
-		data, _ = json.Marshal(c) // cannot fail: strings and times
+	sealed, err := a.accounts.vault.seal(ctx, a.key, c)
+	if err == nil {
+		err = a.lock.Set(ctx, sealed, keepTime)
 	}
-	if err := a.lock.Save(ctx, data); err != nil {
+	if err != nil {
 		return fmt.Errorf("its sign-in cannot be saved: %w", err)
 	}
-	version, err := a.accounts.store.Version(ctx, a.key)
+	a.setStored(c, sealed)
+	return nil
+}
+
+// remove removes the credentials from the store. The caller holds the lock.
+func (a *Account) remove(ctx context.Context) error {
+	if err := a.lock.Delete(ctx); err != nil {
+		return fmt.Errorf("its sign-in cannot be removed: %w", err)
+	}
+	a.setStored(nil, nil)
+	return nil
+}
+
+// setStored sets what the store has now.
+func (a *Account) setStored(c *credentials, sealed []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.read, a.creds, a.version, a.unsaved, a.found = true, c, version, false, discovery{}
-	return err
+	a.read, a.creds, a.stored, a.lost, a.unsaved, a.found = true, c, string(sealed), "", false, discovery{}
 }
 
 // known returns the credentials as they were last read, and whether they have been read.
@@ -97,7 +114,7 @@ func (a *Account) locked(ctx context.Context, use func(ctx context.Context) erro
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	lock, err := a.accounts.store.Lock(ctx, a.key)
+	lock, err := a.accounts.vault.Store.Lock(ctx, a.key)
 	if err != nil {
 		return fmt.Errorf("its sign-in cannot be locked: %w", err)
 	}

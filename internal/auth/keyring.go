@@ -1,88 +1,84 @@
 package auth
 
 import (
-	"bytes"
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
-	"fmt"
+	"sync"
 
+	"mcpx/internal/seal"
 	"mcpx/internal/secret"
 )
 
+// Kind is a kind of Vault in files.
+type Kind string
+
+// The kinds. Auto encrypts if the system has a keyring.
 const (
-	sealMark = "mcpx-sealed-1\n" // begins an encrypted file
-	keyName  = ".tokens"         // of the key in the keyring; no secret of a person can have this name
+	KindAuto    Kind = "auto"
+	KindKeyring Kind = "keyring"
+	KindFile    Kind = "file"
 )
 
-func isSealed(data []byte) bool { return bytes.HasPrefix(data, []byte(sealMark)) }
-
-// unsealed decrypts the value of a key.
-func (f *Files) unsealed(ctx context.Context, key string, data []byte) ([]byte, error) {
-	c, err := f.sealKey(ctx)
-	switch {
-	case errors.Is(err, secret.ErrNoKeyring):
-		return nil, errors.New("it is encrypted, and there is no keyring in this session; sign in again here")
-	case err != nil:
-		return nil, fmt.Errorf("it is encrypted: %w", err)
-	}
-	// An error means that the keyring has another key since: there is nothing to use.
-	value, _ := c.Open(nil, nil, data[len(sealMark):], []byte(key))
-	return value, nil
+// NewFiles returns the Vault in a folder. With a keyring, the files are encrypted, and the
+// keyring has their key. The tokens are not in the keyring itself, because Windows and macOS
+// allow only two to three kilobytes there. Nothing is read yet.
+func NewFiles(folder string, kind Kind) Vault {
+	k := &keyringKey{files: files(folder), kind: kind}
+	return Vault{Store: k.files, Place: folder, Box: k.box}
 }
 
-// saveKey returns the cipher for new files, nil if they are not encrypted.
-func (f *Files) saveKey(ctx context.Context) (cipher.AEAD, error) {
-	if f.kind == KindFile {
-		return nil, nil
-	}
-	c, err := f.sealKey(ctx)
-	switch {
-	case !errors.Is(err, secret.ErrNoKeyring): // a locked one is no reason to do without
-		return c, err
-	case f.kind == KindKeyring:
-		return nil, errors.New(`this system has no keyring, which auth.store requires; set "auth": {"store": "file"}`)
-	}
-	return nil, nil
+// keyName is the name of the key in the keyring. No secret of a person can have this name.
+const keyName = ".tokens"
+
+// keyringKey is the key in the keyring that encrypts files.
+type keyringKey struct {
+	files files
+	kind  Kind
+
+	mu   sync.Mutex
+	kept *seal.Box // with the key, once that was read
 }
 
-// sealKey returns the cipher with the keyring's key. It creates the key if there is none.
-func (f *Files) sealKey(ctx context.Context) (cipher.AEAD, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.cipher != nil {
-		return f.cipher, nil
+// box returns nil if files are not encrypted. A locked keyring is no reason for that.
+func (k *keyringKey) box(ctx context.Context) (*seal.Box, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.kept != nil {
+		return k.kept, nil
 	}
-	unlock, err := f.lock(ctx, "keyring.lock") // two processes must not create two keys
+	if k.kind == KindFile {
+		return nil, k.files.create()
+	}
+	unlock, err := k.files.lock(ctx, "keyring.lock") // two processes must not create two keys
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	key, err := keyringKey(ctx)
-	if err != nil {
+	key, err := readKey(ctx)
+	switch {
+	case errors.Is(err, secret.ErrNoKeyring) && k.kind == KindKeyring:
+		return nil, errors.New(`this system has no keyring, which auth.store requires; set "auth": {"store": "file"}`)
+	case errors.Is(err, secret.ErrNoKeyring):
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	f.cipher, err = cipher.NewGCMWithRandomNonce(block)
-	return f.cipher, err
+	k.kept = seal.New(seal.Token, []seal.Key{key})
+	return k.kept, nil
 }
 
-// keyringKey reads the key from the keyring, or creates it.
-func keyringKey(ctx context.Context) ([]byte, error) {
+// readKey reads the key from the keyring, or creates it.
+func readKey(ctx context.Context) (seal.Key, error) {
 	text, err := secret.Get(ctx, keyName)
 	if err == nil {
-		return base64.StdEncoding.DecodeString(text)
+		return seal.ParseKey(text)
 	}
 	if !errors.Is(err, secret.ErrNotFound) {
 		return nil, err
 	}
-	key := make([]byte, 32)
+	key := make(seal.Key, seal.KeyBytes)
 	_, _ = rand.Read(key) // never fails
 	return key, secret.Set(ctx, keyName, base64.StdEncoding.EncodeToString(key))
 }

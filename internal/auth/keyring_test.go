@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/zalando/go-keyring"
@@ -48,42 +50,64 @@ func TestKeyring(t *testing.T) {
 				keyring.MockInitWithError(keyring.ErrUnsupportedPlatform)
 				t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
 			}
-			f := testFiles(t)
-			f.kind = row.kind
-			value := []byte(`{"access_token":"sentinel"}`)
-			if err := f.Check(t.Context()); (err != nil) != row.fails {
+			folder := testFolder(t)
+			want := &credentials{Access: "sentinel"}
+			v := NewFiles(folder, row.kind)
+			if _, err := v.Box(t.Context()); (err != nil) != row.fails {
 				t.Errorf("check: %v", err)
 			}
-			err := f.save(t.Context(), "key", value)
+			sealed, err := v.seal(t.Context(), "key", want)
 			if (err != nil) != row.fails {
 				t.Fatal(err)
 			}
 			if row.fails {
 				return
 			}
-			data, err := os.ReadFile(f.path("key"))
-			if err != nil || bytes.Contains(data, []byte("sentinel")) == row.encrypted {
-				t.Errorf("%q, %v", data, err)
+			if bytes.Contains(sealed, []byte("sentinel")) == row.encrypted || isSealed(sealed) != row.encrypted {
+				t.Errorf("%q", sealed)
 			}
-			other := &Files{folder: f.folder, kind: row.kind} // another process
-			if got, err := other.load(t.Context(), "key"); err != nil || !bytes.Equal(got, value) {
-				t.Errorf("%q, %v", got, err)
+			other := NewFiles(folder, row.kind) // another process
+			if got, err := other.open(t.Context(), "key", sealed); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v, %v", got, err)
 			}
 			if row.encrypted {
-				if err := os.Rename(f.path("key"), f.path("other")); err != nil {
-					t.Fatal(err)
+				if got, err := other.open(t.Context(), "other", sealed); got != nil || !errors.As(err, new(lostError)) {
+					t.Errorf("the value of another key: %+v, %v", got, err)
 				}
-				if got, err := other.load(t.Context(), "other"); got != nil || err != nil {
-					t.Errorf("the value of another key: %q, %v", got, err)
-				}
-			}
-			if err := f.save(t.Context(), "key", nil); err != nil {
-				t.Fatal(err)
-			}
-			if got, err := f.load(t.Context(), "key"); got != nil || err != nil {
-				t.Errorf("removed: %q, %v", got, err)
 			}
 		})
+	}
+}
+
+// TestFiles: a value is replaced whole and removed, and no other file is left.
+func TestFiles(t *testing.T) {
+	f := files(testFolder(t))
+	lock, err := f.Lock(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	want := func(text string) {
+		t.Helper()
+		if got, err := f.Get(t.Context(), "key"); string(got) != text || (got == nil) != (text == "") || err != nil {
+			t.Errorf("%q, %v; want %q", got, err, text)
+		}
+	}
+	want("")
+	for _, text := range []string{"a long value", "short"} {
+		if err := lock.Set(t.Context(), []byte(text), time.Nanosecond); err != nil {
+			t.Fatal(err)
+		}
+		want(text)
+	}
+	for range 2 {
+		if err := lock.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want("")
+	}
+	if entries, err := os.ReadDir(string(f)); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v; want the lock alone", entries, err)
 	}
 }
 
@@ -92,9 +116,7 @@ func TestSignInWithoutKeyring(t *testing.T) {
 	mockKeyring(t)
 	keyring.MockInitWithError(keyring.ErrUnsupportedPlatform)
 	s := authtest.New(t)
-	f := testFiles(t)
-	f.kind = KindKeyring
-	a := New(f, zerolog.Nop()).Account(Settings{URL: s.URL, ClientID: "me"}, "")
+	a := New(NewFiles(testFolder(t), KindKeyring), zerolog.Nop()).Account(Settings{URL: s.URL, ClientID: "me"}, "")
 	for name, begin := range map[string]func() error{
 		"browser":            func() error { _, err := a.Begin(t.Context(), redirect, nil); return err },
 		"device":             func() error { _, err := a.Device(t.Context(), nil); return err },
@@ -109,35 +131,73 @@ func TestSignInWithoutKeyring(t *testing.T) {
 	}
 }
 
-// TestLostKey: files whose key is gone count as absent; a keyring that fails is an error.
-func TestLostKey(t *testing.T) {
-	mockKeyring(t)
-	f := testFiles(t)
-	f.kind = KindAuto
-	if err := f.save(t.Context(), "key", []byte("value")); err != nil {
-		t.Fatal(err)
+// TestLostTokens: stored tokens that cannot be used stay in the store. The account says why,
+// and a new sign-in replaces them. A keyring that fails is an error, after which nobody has to
+// sign in.
+func TestLostTokens(t *testing.T) {
+	for name, row := range map[string]struct {
+		kind Kind
+		lose func(t *testing.T, file string)
+		want string
+	}{
+		"another key": {KindAuto, func(*testing.T, string) { keyring.MockInit() }, "its tokens are encrypted with another key"},
+		"no keyring": {KindAuto, func(t *testing.T, _ string) {
+			keyring.MockInitWithError(keyring.ErrUnsupportedPlatform)
+			t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
+		}, "its tokens are encrypted with a key in a keyring, which is not used here"},
+		"cut":   {KindFile, func(t *testing.T, file string) { writeFile(t, file, `{"issuer":`) }, "its tokens are damaged"},
+		"empty": {KindFile, func(t *testing.T, file string) { writeFile(t, file, "") }, "its tokens are damaged"},
+		"another form": {KindAuto, func(t *testing.T, file string) { writeFile(t, file, "mcpx-sealed-1\nxyz") },
+			"its tokens are encrypted with another key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mockKeyring(t)
+			s := authtest.New(t)
+			folder := testFolder(t)
+			open := func() *Account {
+				return New(NewFiles(folder, row.kind), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+			}
+			a := open()
+			signIn(t, a)
+			file := files(folder).path(a.key)
+			row.lose(t, file)
+			before, _ := os.ReadFile(file)
+			a = open()
+			if _, err := call(t, a, "tools/call"); err == nil || !strings.Contains(err.Error(), "needs sign-in, because "+row.want) {
+				t.Errorf("a call: %v", err)
+			}
+			if _, err := a.Status(t.Context()); err == nil || err.Error() != row.want+"; sign in again" {
+				t.Errorf("status: %v", err)
+			}
+			if is, err := a.Logout(t.Context()); is || err != nil {
+				t.Errorf("logout: %v, %v", is, err)
+			}
+			if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, before) {
+				t.Errorf("the tokens were changed: %q, %v", after, err)
+			}
+			signIn(t, open())
+			if !a.Changed(t.Context()) {
+				t.Error("the new sign-in is not noticed")
+			}
+			mustCall(t, a)
+		})
 	}
-	keyring.MockInit()
-	if got, err := (&Files{folder: f.folder}).load(t.Context(), "key"); got != nil || err != nil {
-		t.Errorf("another key: %q, %v", got, err)
-	}
-	keyring.MockInitWithError(errors.New("locked"))
-	if _, err := (&Files{folder: f.folder}).load(t.Context(), "key"); err == nil {
-		t.Error("a keyring that fails")
-	}
+	t.Run("a locked keyring", func(t *testing.T) {
+		mockKeyring(t)
+		s := authtest.New(t)
+		folder := testFolder(t)
+		signIn(t, New(NewFiles(folder, KindAuto), zerolog.Nop()).Account(Settings{URL: s.URL}, ""))
+		keyring.MockInitWithError(errors.New("locked"))
+		a := New(NewFiles(folder, KindAuto), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+		if _, err := a.Token(t.Context()); err == nil || !strings.Contains(err.Error(), "its sign-in cannot be read") {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
-func TestVersion(t *testing.T) {
-	f := testFiles(t)
-	seen := map[string]bool{}
-	for i := range 20 {
-		version, err := f.Version(t.Context(), "key")
-		if err != nil || seen[version] {
-			t.Fatalf("version %d: %q, %v", i, version, err)
-		}
-		seen[version] = true
-		if err := f.save(t.Context(), "key", []byte("same")); err != nil {
-			t.Fatal(err)
-		}
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

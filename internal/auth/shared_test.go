@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,15 +22,8 @@ import (
 
 func testKey(letter string) seal.Key { return seal.Key(strings.Repeat(letter, seal.KeyBytes)) }
 
-// openShared returns a store of another process: with its own connections, and listening.
-func openShared(t *testing.T, s store.Store, keys ...seal.Key) *Shared {
-	shared := NewShared(s, seal.New(seal.Token, keys))
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { shared.Run(ctx) })
-	t.Cleanup(func() { cancel(); running.Wait() })
-	return shared
-}
+// openShared returns the vault of a replica in a store.
+func openShared(s Store, keys ...seal.Key) Vault { return NewShared(s, seal.New(seal.Token, keys)) }
 
 func openRedis(t *testing.T, address string) *store.Redis {
 	r, err := store.OpenRedis(address, store.Options{Limit: 30 * time.Second})
@@ -39,14 +34,14 @@ func openRedis(t *testing.T, address string) *store.Redis {
 	return r
 }
 
-var sharedStores = map[string]func(t *testing.T) func() Store{
-	"memory": func(t *testing.T) func() Store {
+var sharedStores = map[string]func(t *testing.T) func() Vault{
+	"memory": func(t *testing.T) func() Vault {
 		m := store.NewMemory()
-		return func() Store { return openShared(t, m, testKey("a")) }
+		return func() Vault { return openShared(m, testKey("a")) }
 	},
-	"redis": func(t *testing.T) func() Store {
+	"redis": func(t *testing.T) func() Vault {
 		address := storetest.Start(t).Address()
-		return func() Store { return openShared(t, openRedis(t, address), testKey("a")) }
+		return func() Vault { return openShared(openRedis(t, address), testKey("a")) }
 	},
 }
 
@@ -99,30 +94,25 @@ func testRace(t *testing.T) {
 
 // TestLostLock checks that a process whose lock has ended overwrites nothing.
 func TestLostLock(t *testing.T) {
-	server := storetest.Start(t)
-	open := func() *Shared { return openShared(t, openRedis(t, server.Address()), testKey("a")) }
+	server, issuer := storetest.Start(t), authtest.New(t)
+	open := func() *Account {
+		return New(openShared(openRedis(t, server.Address()), testKey("a")), zerolog.Nop()).Account(Settings{URL: issuer.URL}, "")
+	}
 	one, two := open(), open()
-	first, err := one.Lock(t.Context(), "key")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Do("DEL mcpx:lock:{mcpx:token:key}") // as if its time were over
-	second, err := two.Lock(t.Context(), "key")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Save(t.Context(), []byte("new")); err != nil {
-		t.Fatal(err)
-	}
-	for _, value := range [][]byte{[]byte("old"), nil} {
-		if err := first.Save(t.Context(), value); !errors.Is(err, store.ErrLockLost) {
+	err := one.locked(t.Context(), func(ctx context.Context) error {
+		server.Do("DEL mcpx:lock:{mcpx:" + one.key + "}") // as if its time were over
+		signIn(t, two)
+		if err := one.remove(ctx); !errors.Is(err, store.ErrLockLost) {
 			t.Errorf("a lost lock: %v", err)
 		}
+		return one.save(ctx, &credentials{Access: "old"})
+	})
+	if !errors.Is(err, store.ErrLockLost) {
+		t.Errorf("a lost lock: %v", err)
 	}
-	first.Unlock()
-	second.Unlock()
-	if got, _, err := one.Load(t.Context(), "key"); string(got) != "new" || err != nil {
-		t.Errorf("got %q, %v", got, err)
+	want, _ := two.Token(t.Context())
+	if got, err := open().Token(t.Context()); got != want || got == "" || err != nil {
+		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 	if keys := server.Eternal(); keys != "" {
 		t.Errorf("keys that never expire: %s", keys)
@@ -132,15 +122,24 @@ func TestLostLock(t *testing.T) {
 // recording is a store that keeps what was written, and counts what is read.
 type recording struct {
 	*store.Memory
-	mu      sync.Mutex
 	written []byte
-	reads   int
-	err     error
+	reads   atomic.Int32
+	isDown  atomic.Bool
+}
+
+var errDown = errors.New("the store cannot be used")
+
+func (r *recording) Get(ctx context.Context, key string) ([]byte, error) {
+	r.reads.Add(1)
+	if r.isDown.Load() {
+		return nil, errDown
+	}
+	return r.Memory.Get(ctx, key)
 }
 
 func (r *recording) Lock(ctx context.Context, key string) (store.Lock, error) {
-	if r.err != nil {
-		return nil, r.err
+	if r.isDown.Load() {
+		return nil, errDown
 	}
 	lock, err := r.Memory.Lock(ctx, key)
 	return &recordingLock{lock, r}, err
@@ -159,18 +158,11 @@ func (l *recordingLock) Set(ctx context.Context, value []byte, keep time.Duratio
 	return l.Lock.Set(ctx, value, keep)
 }
 
-func (r *recording) Part(ctx context.Context, key string, from, to int) ([]byte, error) {
-	r.mu.Lock()
-	r.reads++
-	r.mu.Unlock()
-	return r.Memory.Part(ctx, key, from, to)
-}
-
 // TestSharedTokensAreSealed checks what a reader of the store sees, and who can open it.
 func TestSharedTokensAreSealed(t *testing.T) {
 	s := authtest.New(t)
 	r := &recording{Memory: store.NewMemory()}
-	a := New(openShared(t, r, testKey("a")), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	a := New(openShared(r, testKey("a")), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 	signIn(t, a)
 	token, _ := a.Token(t.Context())
 	if len(r.written) == 0 || bytes.Contains(r.written, []byte(token)) || bytes.Contains(r.written, []byte("issuer")) {
@@ -184,59 +176,60 @@ func TestSharedTokensAreSealed(t *testing.T) {
 		{"a new key before the old one", []seal.Key{testKey("b"), testKey("a")}, true},
 		{"another key", []seal.Key{testKey("b")}, false},
 	} {
-		got, err := New(openShared(t, r, row.keys...), zerolog.Nop()).Account(Settings{URL: s.URL}, "").Token(t.Context())
+		got, err := New(openShared(r, row.keys...), zerolog.Nop()).Account(Settings{URL: s.URL}, "").Token(t.Context())
 		if err != nil || (got == token) != row.want {
 			t.Errorf("%s: %q, %v", row.name, got, err)
 		}
 	}
-	value, _ := r.Get(t.Context(), tokenKey(a.key))
-	_ = r.Set(t.Context(), tokenKey("other"), value, time.Hour)
-	if got, _, err := openShared(t, r, testKey("a")).Load(t.Context(), "other"); got != nil || err != nil {
-		t.Errorf("the value of another key: %q, %v", got, err)
+	if got, err := openShared(r, testKey("a")).open(t.Context(), "other", []byte(a.stored)); got != nil || err == nil {
+		t.Errorf("the value of another key: %+v, %v", got, err)
 	}
 }
 
-// TestSharedVersion checks that versions are read once, and again after a change elsewhere.
-func TestSharedVersion(t *testing.T) {
-	r := &recording{Memory: store.NewMemory()}
-	one, two := openShared(t, r, testKey("a")), openShared(t, r, testKey("a"))
-	seen := map[string]bool{}
-	for range 3 {
-		lock, err := one.Lock(t.Context(), "key")
-		if err != nil {
-			t.Fatal(err)
+// TestNewSessionKey: after the session key was replaced, machines sign in again by themselves.
+func TestNewSessionKey(t *testing.T) {
+	s := authtest.New(t)
+	m := store.NewMemory()
+	for _, key := range []string{"a", "b"} {
+		settings := Settings{URL: s.URL, Flow: FlowClientCredentials, ClientID: "machine", ClientSecret: "machine-secret"}
+		mustCall(t, New(openShared(m, testKey(key)), zerolog.Nop()).Account(settings, ""))
+	}
+}
+
+// TestWaitReads: while an account waits for a person, it reads the store once a second, also
+// while the store is down.
+func TestWaitReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recording{Memory: store.NewMemory()}
+		open := func() *Account {
+			return New(openShared(r, testKey("a")), zerolog.Nop()).Account(Settings{URL: "http://127.0.0.1:1"}, "")
 		}
-		if err := lock.Save(t.Context(), []byte("same")); err != nil {
-			t.Fatal(err)
+		a := open()
+		wait := func(limit time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			return a.Wait(ctx)
 		}
-		lock.Unlock()
-		await(t, func() bool {
-			version, err := two.Version(t.Context(), "key")
-			own, _ := one.Version(t.Context(), "key")
-			return err == nil && !seen[version] && own == version
+		for _, isDown := range []bool{false, true} {
+			r.isDown.Store(isDown)
+			before := r.reads.Load()
+			if err := wait(10*time.Second + time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("nobody has signed in: %v", err)
+			}
+			if reads := r.reads.Load() - before; reads < 10 || reads > 12 {
+				t.Errorf("%d reads in 10 s", reads)
+			}
+		}
+		time.AfterFunc(10*time.Second, func() {
+			r.isDown.Store(false)
+			if err := open().keep(t.Context(), &credentials{Access: "new"}); err != nil {
+				t.Error(err)
+			}
 		})
-		version, _ := two.Version(t.Context(), "key")
-		seen[version] = true
-	}
-	r.mu.Lock()
-	before := r.reads
-	r.mu.Unlock()
-	for range 1000 {
-		_, _ = two.Version(t.Context(), "key")
-	}
-	if r.reads-before > 10 {
-		t.Errorf("%d requests for 1000 versions", r.reads-before)
-	}
-}
-
-func await(t *testing.T, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-time.After(time.Millisecond) {
-		if done() {
-			return
+		if err := wait(time.Minute); err != nil {
+			t.Errorf("after a sign-in elsewhere: %v", err)
 		}
-	}
-	t.Fatal("it did not happen")
+	})
 }
 
 // TestStoreDown checks that a token which is still valid is used while the store is down.
@@ -244,11 +237,11 @@ func TestStoreDown(t *testing.T) {
 	s := authtest.New(t)
 	s.Life = 1000
 	r := &recording{Memory: store.NewMemory()}
-	a := New(openShared(t, r, testKey("a")), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	a := New(openShared(r, testKey("a")), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 	now := time.Now()
 	a.now = func() time.Time { return now }
 	signIn(t, a)
-	r.err = errors.New("the store cannot be used")
+	r.isDown.Store(true)
 	for after, want := range map[time.Duration]bool{0: true, 900 * time.Second: true, 1001 * time.Second: false} {
 		now = time.Now().Add(after)
 		if token, err := a.Token(t.Context()); (token != "" && err == nil) != want {

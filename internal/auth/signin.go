@@ -87,7 +87,7 @@ func (a *Account) prepare(ctx context.Context, redirect string, scopes []string)
 	if p == nil {
 		return nil, nil, ErrNoOAuth
 	}
-	if err := a.accounts.store.Check(ctx); err != nil {
+	if _, err := a.accounts.vault.Box(ctx); err != nil { // the tokens could not be saved
 		return nil, nil, err
 	}
 	chosen, err := a.choose(ctx, p, redirect)

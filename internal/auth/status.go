@@ -23,14 +23,27 @@ type Status struct {
 // Status reads the stored sign-in.
 func (a *Account) Status(ctx context.Context) (Status, error) {
 	c, err := a.load(ctx)
-	if err != nil || c == nil {
+	if err != nil {
 		return Status{}, err
+	}
+	a.mu.Lock()
+	isEncrypted, lost := isSealed([]byte(a.stored)), a.lost
+	a.mu.Unlock()
+	switch {
+	case lost != "":
+		return Status{}, fmt.Errorf("%w; sign in again", lost)
+	case c == nil:
+		return Status{}, nil
+	}
+	place := a.accounts.vault.Place
+	if isEncrypted {
+		place += " (encrypted)"
 	}
 	return Status{
 		SignedIn: !c.expired(a.now()) || a.canRefresh(c),
 		Account:  c.Who, Issuer: c.Issuer, Scopes: c.Scopes, Expires: c.Expires,
 		Renews: c.Refresh != "" || a.settings.Flow == FlowClientCredentials,
-		Store:  a.accounts.store.Place(a.key),
+		Store:  place,
 	}, nil
 }
 
@@ -46,7 +59,7 @@ func (a *Account) Logout(ctx context.Context) (wasSignedIn bool, err error) {
 		}
 		wasSignedIn = true
 		revoking = a.revoke(ctx, c)
-		return a.save(ctx, nil)
+		return a.remove(ctx)
 	})
 	return wasSignedIn, errors.Join(err, revoking)
 }

@@ -175,7 +175,9 @@ func (a *Account) required(ctx context.Context, used string, response *http.Resp
 	case p == nil && used == "":
 		return nil // it does not use OAuth
 	}
-	return &Required{}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return &Required{lost: a.lost}
 }
 
 // discard ends a response so that its connection can be used again.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
+	"github.com/rogpeppe/go-internal/robustio"
 )
 
 // Options says how a file may be edited.
@@ -184,7 +185,7 @@ func replace(path string, text []byte, mode fs.FileMode, check func() error) err
 		err = check()
 	}
 	if err == nil {
-		err = os.Rename(temporary.Name(), path)
+		err = robustio.Rename(temporary.Name(), path) // on Windows, it waits for readers
 	}
 	if err != nil {
 		_ = os.Remove(temporary.Name())

@@ -1,0 +1,100 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"mcpx/internal/editfile"
+	"mcpx/internal/secret"
+	"mcpx/internal/store"
+)
+
+// files is the Store in a folder: a file for each key, which only the user can read.
+type files string
+
+// maxValue bounds the size of a file.
+const maxValue = 4 << 20
+
+// lockRetry is how often a held lock is tried again.
+const lockRetry = 10 * time.Millisecond
+
+// Folder returns where the tokens of the user are.
+func Folder() string { return filepath.Join(secret.StateFolder(), "tokens") }
+
+// Get implements Store.
+func (f files) Get(_ context.Context, key string) ([]byte, error) {
+	data, err := editfile.ReadAtMost(f.path(key), maxValue)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// Lock implements Store. The operating system releases the lock of a process that dies.
+func (f files) Lock(ctx context.Context, key string) (store.Lock, error) {
+	unlock, err := f.lock(ctx, key+".lock")
+	if err != nil {
+		return nil, err
+	}
+	return &fileLock{f.path(key), unlock}, nil
+}
+
+// fileLock is the lock of a file.
+type fileLock struct {
+	path   string
+	unlock func()
+}
+
+// Set implements store.Lock. A file does not expire.
+func (l *fileLock) Set(_ context.Context, value []byte, _ time.Duration) error {
+	return editfile.Replace(l.path, value, 0o600)
+}
+
+// Delete implements store.Lock.
+func (l *fileLock) Delete(context.Context) error {
+	err := os.Remove(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Unlock implements store.Lock.
+func (l *fileLock) Unlock() { l.unlock() }
+
+// lock waits for a lock file and returns what ends the lock.
+func (f files) lock(ctx context.Context, name string) (func(), error) {
+	if err := f.create(); err != nil {
+		return nil, err
+	}
+	lock := flock.New(filepath.Join(string(f), name), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
+		return nil, err
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+func (f files) path(key string) string { return filepath.Join(string(f), key+".json") }
+
+// create creates the folder. A folder that others can read is not used.
+func (f files) create() error {
+	if err := os.MkdirAll(string(f), 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(string(f))
+	if err != nil {
+		return err
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("other users can read %s; run chmod 700 on it", f)
+	}
+	return nil
+}
