@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,23 +29,14 @@ type Token struct {
 
 // OIDC is an OpenID Connect issuer whose access tokens mcpx accepts.
 type OIDC struct {
-	Issuer   string   // empty: none
-	Audience []string // accepted values of "aud"; none: the public URLs of mcpx
-	Scopes   []Named  // what each scope grants, in file order
-	Claims   []Claim  // what the values of other claims grant, in file order
+	Issuer   string          // empty: none
+	Audience []string        // accepted values of "aud"; none: the public URLs of mcpx
+	Scopes   Grants          // what each scope grants
+	Claims   []Named[Grants] // what the values of each other claim grant
 }
 
-// Claim is a claim whose values grant something.
-type Claim struct {
-	Name   string
-	Values []Named
-}
-
-// Named is a grant under the name of a scope, or of a claim's value.
-type Named struct {
-	Name  string
-	Grant policy.Grant
-}
+// Grants has what the values of a claim grant, in file order.
+type Grants = []Named[policy.Grant]
 
 func (a *Access) fields() []field {
 	return []field{
@@ -73,11 +63,12 @@ func grantFields(g *policy.Grant) []field {
 }
 
 func (o *OIDC) fields() []field {
+	name := func(p *string) kind { return text(p, nonEmpty) }
 	return []field{
 		{"issuer", text(&o.Issuer, issuerURL).also(webAddress), "Its URL, which has /.well-known/openid-configuration below it."},
-		{"audience", oneOrMore(&o.Audience), `Accepted values of "aud". The default is the public URL of /mcp, and of /mcp/SCHEMA for that schema alone.`},
+		{"audience", oneOrMore(&o.Audience, name), `Accepted values of "aud". The default is the public URL of /mcp, and of /mcp/SCHEMA for that schema alone.`},
 		{"scopes", grants(&o.Scopes), "What each scope grants: a list of rules, or an object with allow and read_only."},
-		{"claims", claims(&o.Claims), `What other claims grant, by their name and value: {"groups": {"dev": ["work"]}}.`},
+		{"claims", byName(&o.Claims, "object of claims", grants), `What other claims grant, by their name and value: {"groups": {"dev": ["work"]}}.`},
 	}
 }
 
@@ -106,35 +97,8 @@ func hiddenText(p *string, checks ...check) kind {
 	return k.also(notEmpty)
 }
 
-// sessionKeys is a key that seals client sessions, or an array of keys. They are never shown.
-func sessionKeys(p *[]string) kind {
-	return kind{
-		schema: object{{"type", []string{"string", "array"}}, {"items", object{{"type", "string"}}}, notEmpty, {"minItems", 1}},
-		read: func(r *reader, n jsonfile.Node) {
-			written := n.Elements()
-			if n.Kind() != '[' {
-				written = []jsonfile.Node{n}
-			}
-			if len(written) == 0 {
-				r.Fail(n, "expected a key, or an array of keys")
-			}
-			*p = make([]string, len(written))
-			for i, key := range written {
-				hiddenText(&(*p)[i], sessionKey).read(r, key)
-			}
-		},
-		show: func() any {
-			switch hidden := slices.Repeat([]string{redact.Hidden}, len(*p)); len(hidden) {
-			case 0:
-				return nil
-			case 1:
-				return redact.Hidden
-			default:
-				return hidden
-			}
-		},
-	}
-}
+// sessionKeyText is a key that seals client sessions. It is never shown.
+func sessionKeyText(p *string) kind { return hiddenText(p, sessionKey) }
 
 func sessionKey(text string) error {
 	_, err := seal.ParseKey(text)
@@ -164,23 +128,6 @@ func date(p *time.Time) kind {
 			return p.AddDate(0, 0, -1).Format(time.DateOnly)
 		},
 	}
-}
-
-// oneOrMore is a string, or an array of strings.
-func oneOrMore(p *[]string) kind {
-	k := list(p, nonEmpty)
-	read := k.read
-	k.schema = object{{"type", []string{"string", "array"}}, {"items", object{{"type", "string"}}}}
-	k.read = func(r *reader, n jsonfile.Node) {
-		if n.Kind() != '"' {
-			read(r, n)
-			return
-		}
-		if s, ok := r.text(n, nonEmpty); ok {
-			*p = []string{s}
-		}
-	}
-	return k
 }
 
 // issuerURL accepts https, and http on this machine.
@@ -220,7 +167,8 @@ func (r *reader) access(root jsonfile.Node, c *Config) {
 	r.warnUnmatched(auth.Value, c.Profiles)
 	listed, _ := auth.Value.Member("tokens")
 	elements := listed.Value.Elements()
-	for i, t := range c.Server.Auth.Tokens {
+	fewest := min(len(elements), len(c.Server.Auth.Tokens)) // they differ if there are two lists, which is reported elsewhere
+	for i, t := range c.Server.Auth.Tokens[:fewest] {
 		for j := range i {
 			if isSet(t.Token) && t.Token == c.Server.Auth.Tokens[j].Token {
 				r.Fail(elements[i], "has the same token as %q; give each its own", c.Server.Auth.Tokens[j].Name)

@@ -114,8 +114,8 @@ type Upstream struct {
 	Headers map[string]string
 	Auth    Auth // OAuth
 
-	Caller         string            // whose own upstream it is, with isolation user; empty: it is not of one caller
-	ForwardHeaders map[string]string // by a header of the client's request: the header to send, see ParseForward
+	Caller         string          // whose own upstream it is, with isolation user; empty: it is not of one caller
+	ForwardHeaders []Named[string] // by a header of the client's request: the header to send, see ParseForward
 
 	Tools          Filter
 	StartupTimeout time.Duration // connect, handshake and first lists

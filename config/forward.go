@@ -24,9 +24,9 @@ func (r *reader) forwarding(n jsonfile.Node, u *Upstream) {
 	}
 	targets := map[string]string{}
 	for _, each := range m.Value.Members() {
-		target, _, err := ParseForward(u.ForwardHeaders[each.Key])
-		if err != nil || each.Value.Kind() != '"' {
-			continue
+		target, _, err := ParseForward(each.Value.Text())
+		if err != nil {
+			continue // reported elsewhere
 		}
 		key := strings.ToLower(target)
 		if other, ok := targets[key]; ok {
@@ -43,34 +43,9 @@ func (r *reader) forwarding(n jsonfile.Node, u *Upstream) {
 
 // forwards is an object of headers to forward: by the client's header, the header that the
 // server gets, with {} for the client's value.
-func forwards(p *map[string]string) kind {
-	return kind{
-		schema: object{{"type", "object"}, {"additionalProperties", object{{"type", "string"}}}},
-		read: func(r *reader, n jsonfile.Node) {
-			if !r.is(n, '{', "object of strings") {
-				return
-			}
-			*p = map[string]string{}
-			for _, m := range n.Members() {
-				if err := forwardedName(m.Key); err != nil {
-					r.Fail(m.Name, "%v", err)
-				}
-				if s, ok := r.text(m.Value, forwardedHeader); ok {
-					(*p)[m.Key] = s
-				}
-			}
-		},
-		show: func() any {
-			var o object
-			for _, name := range slices.Sorted(maps.Keys(*p)) {
-				o = append(o, pair{name, (*p)[name]})
-			}
-			if o == nil {
-				return nil
-			}
-			return o
-		},
-	}
+func forwards(p *[]Named[string]) kind {
+	header := func(p *string) kind { return text(p, forwardedHeader) }
+	return byName(p, "object of strings", header, forwardedName)
 }
 
 func forwardedHeader(text string) error {
@@ -109,8 +84,8 @@ func ParseForward(text string) (name, value string, err error) {
 func (p *Profile) ForwardedHeaders() []string {
 	var names []string
 	for _, u := range p.Upstreams {
-		for name := range u.ForwardHeaders {
-			names = append(names, textproto.CanonicalMIMEHeaderKey(name))
+		for _, f := range u.ForwardHeaders {
+			names = append(names, textproto.CanonicalMIMEHeaderKey(f.Name))
 		}
 	}
 	slices.Sort(names)
@@ -122,12 +97,12 @@ func (p *Profile) ForwardedHeaders() []string {
 func (u *Upstream) ForCaller(id string, headers map[string]string) (*Upstream, error) {
 	own := *u
 	own.Caller, own.forwarded = id, map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(u.ForwardHeaders)) {
-		value := headers[textproto.CanonicalMIMEHeaderKey(name)]
+	for _, f := range u.ForwardHeaders {
+		value := headers[textproto.CanonicalMIMEHeaderKey(f.Name)]
 		if value == "" {
-			return nil, fmt.Errorf("needs the header %s in the client's request; add it to the client's config", name)
+			return nil, fmt.Errorf("needs the header %s in the client's request; add it to the client's config", f.Name)
 		}
-		target, template, err := ParseForward(u.ForwardHeaders[name])
+		target, template, err := ParseForward(f.Value)
 		if err != nil {
 			return nil, err
 		}

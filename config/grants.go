@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
@@ -11,35 +12,21 @@ import (
 
 // tokens is an array of tokens.
 func tokens(p *[]Token) kind {
-	return kind{
-		schema: object{{"type", "array"}, {"items", append(describe(new(Token).fields()), pair{"required", []string{"name", "token", "allow"}})}, {"minItems", 1}},
-		read: func(r *reader, n jsonfile.Node) {
-			if !r.is(n, '[', "array of tokens") {
-				return
-			}
-			if len(n.Elements()) == 0 {
-				r.Fail(n, "must not be empty: the front would need no token; add one, or leave tokens out")
-			}
-			names := map[string]jsonfile.Node{}
-			for _, e := range n.Elements() {
-				var t Token
-				r.object(e, t.fields())
-				r.require(e, "name", "token", "allow")
-				r.unique(e, "name", t.Name, names)
-				*p = append(*p, t)
-			}
-		},
-		show: func() any {
-			var all []object
-			for _, t := range *p {
-				all = append(all, show(t.fields()))
-			}
-			if all == nil {
-				return nil
-			}
-			return all
-		},
-	}
+	each := func(t *Token) kind { return section(t.fields()).requiring("name", "token", "allow") }
+	return array(p, "array of tokens", each).also(pair{"minItems", 1}).then(func(r *reader, n jsonfile.Node) {
+		if n.Kind() == '[' && len(*p) == 0 {
+			r.Fail(n, "must not be empty: the front would need no token; add one, or leave tokens out")
+		}
+		names := map[string]jsonfile.Node{}
+		for i, e := range n.Elements() {
+			r.unique(e, "name", (*p)[i].Name, names)
+		}
+	})
+}
+
+// requiring adds members that an object must have.
+func (k kind) requiring(keys ...string) kind {
+	return k.also(pair{"required", keys}).then(func(r *reader, n jsonfile.Node) { r.require(n, keys...) })
 }
 
 // unique reports a member whose value an earlier object of the same array has.
@@ -73,83 +60,35 @@ func (r *reader) require(n jsonfile.Node, keys ...string) {
 }
 
 // grants is an object of grants by name.
-func grants(p *[]Named) kind {
-	return kind{
-		schema: object{{"type", "object"}, {"additionalProperties", grantSchema()}},
-		read: func(r *reader, n jsonfile.Node) {
-			if !r.is(n, '{', "object of grants") {
-				return
-			}
-			for _, m := range n.Members() {
-				if m.Key == "" || strings.ContainsAny(m.Key, "\"\\") {
-					r.Fail(m.Name, "a name must not be empty nor hold quotes")
-				}
-				*p = append(*p, Named{m.Key, r.grant(m.Value)})
-			}
-		},
-		show: func() any { return showGrants(*p) },
-	}
-}
-
-// grantSchema is the JSON Schema of a grant.
-func grantSchema() object {
-	long := append(describe(grantFields(&policy.Grant{})), pair{"required", []string{"allow"}})
-	short := object{{"type", "array"}, {"items", object{{"type", "string"}}}}
-	return object{{"anyOf", []object{short, long}}}
-}
-
-// grant reads a list of rules, or an object with "allow".
-func (r *reader) grant(n jsonfile.Node) (g policy.Grant) {
-	switch n.Kind() {
-	case '[':
-		list(&g.Allow, policy.CheckRule).read(r, n)
-	case '{':
-		r.object(n, grantFields(&g))
-		r.require(n, "allow")
-	default:
-		r.Fail(n, `expected an array of rules, or an object with "allow", got %s`, n.Describe())
-	}
-	return g
-}
-
-func showGrants(all []Named) any {
-	if len(all) == 0 {
-		return nil
-	}
-	var o object
-	for _, named := range all {
-		if named.Grant.ReadOnly {
-			o = append(o, pair{named.Name, show(grantFields(&named.Grant))})
-		} else {
-			o = append(o, pair{named.Name, append([]string{}, named.Grant.Allow...)})
+func grants(p *Grants) kind {
+	return byName(p, "object of grants", grant, func(name string) error {
+		if name == "" || strings.ContainsAny(name, "\"\\") {
+			return errors.New("a name must not be empty nor hold quotes")
 		}
-	}
-	return o
+		return nil
+	})
 }
 
-// claims is an object of claims by name, each an object of grants by value.
-func claims(p *[]Claim) kind {
+// grant is a list of rules, or an object with "allow".
+func grant(g *policy.Grant) kind {
+	short, long := list(&g.Allow, policy.CheckRule), section(grantFields(g)).requiring("allow")
 	return kind{
-		schema: object{{"type", "object"}, {"additionalProperties", object{{"type", "object"}, {"additionalProperties", grantSchema()}}}},
+		schema: object{{"anyOf", []object{short.schema, long.schema}}},
 		read: func(r *reader, n jsonfile.Node) {
-			if !r.is(n, '{', "object of claims") {
-				return
-			}
-			for _, m := range n.Members() {
-				c := Claim{Name: m.Key}
-				grants(&c.Values).read(r, m.Value)
-				*p = append(*p, c)
+			switch n.Kind() {
+			case '[':
+				short.read(r, n)
+			case '{':
+				long.read(r, n)
+			default:
+				r.Fail(n, `expected an array of rules, or an object with "allow", got %s`, n.Describe())
 			}
 		},
 		show: func() any {
-			var o object
-			for _, c := range *p {
-				o = append(o, pair{c.Name, showGrants(c.Values)})
+			if g.ReadOnly {
+				return long.show()
 			}
-			if o == nil {
-				return nil
-			}
-			return o
+			return append([]string{}, g.Allow...)
 		},
 	}
 }

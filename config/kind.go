@@ -33,6 +33,16 @@ func (k kind) also(rules ...pair) kind {
 	return k
 }
 
+// then adds a check of what was read.
+func (k kind) then(check func(r *reader, n jsonfile.Node)) kind {
+	read := k.read
+	k.read = func(r *reader, n jsonfile.Node) {
+		read(r, n)
+		check(r, n)
+	}
+	return k
+}
+
 func text(p *string, checks ...check) kind {
 	return kind{
 		schema: object{{"type", "string"}},
@@ -41,7 +51,7 @@ func text(p *string, checks ...check) kind {
 				*p = s
 			}
 		},
-		show: func() any { return present(*p) },
+		show: func() any { return *p },
 	}
 }
 
@@ -64,27 +74,86 @@ func expanded(p *string, checks ...check) kind {
 	return k
 }
 
-func list(p *[]string, checks ...check) kind {
+// array is an array whose elements are of one kind.
+func array[T any](p *[]T, want string, element func(p *T) kind) kind {
 	return kind{
-		schema: object{{"type", "array"}, {"items", object{{"type", "string"}}}},
+		schema: object{{"type", "array"}, {"items", element(new(T)).schema}},
 		read: func(r *reader, n jsonfile.Node) {
-			if !r.is(n, '[', "array of strings") {
+			if !r.is(n, '[', want) {
 				return
 			}
-			*p = make([]string, 0, len(n.Elements()))
-			for _, e := range n.Elements() {
-				if s, ok := r.text(e, checks...); ok {
-					*p = append(*p, s)
-				}
+			*p = make([]T, len(n.Elements()))
+			for i, e := range n.Elements() {
+				element(&(*p)[i]).read(r, e)
 			}
 		},
 		show: func() any {
-			if len(*p) == 0 {
-				return nil
+			var all []any
+			for i := range *p {
+				all = append(all, element(&(*p)[i]).show())
 			}
-			return *p
+			return all
 		},
 	}
+}
+
+// oneOrMore is an array that is not empty, or one element without brackets.
+func oneOrMore[T any](p *[]T, element func(p *T) kind) kind {
+	all := array(p, "array", element).also(pair{"minItems", 1})
+	return kind{
+		schema: object{{"anyOf", []object{element(new(T)).schema, all.schema}}},
+		read: func(r *reader, n jsonfile.Node) {
+			if n.Kind() != '[' {
+				*p = make([]T, 1)
+				element(&(*p)[0]).read(r, n)
+				return
+			}
+			if all.read(r, n); len(*p) == 0 {
+				r.Fail(n, "must not be empty")
+			}
+		},
+		show: func() any {
+			if len(*p) == 1 {
+				return element(&(*p)[0]).show()
+			}
+			return all.show()
+		},
+	}
+}
+
+// Named is a value under a name.
+type Named[T any] struct {
+	Name  string
+	Value T
+}
+
+// byName is an object whose values are of one kind. The checks are for their names.
+func byName[T any](p *[]Named[T], want string, value func(p *T) kind, names ...check) kind {
+	return kind{
+		schema: object{{"type", "object"}, {"additionalProperties", value(new(T)).schema}},
+		read: func(r *reader, n jsonfile.Node) {
+			if !r.is(n, '{', want) {
+				return
+			}
+			*p = make([]Named[T], len(n.Members()))
+			for i, m := range n.Members() {
+				r.check(m.Name, m.Key, names)
+				(*p)[i].Name = m.Key
+				value(&(*p)[i].Value).read(r, m.Value)
+			}
+		},
+		show: func() any {
+			var o object
+			for i := range *p {
+				o = append(o, pair{(*p)[i].Name, value(&(*p)[i].Value).show()})
+			}
+			return o
+		},
+	}
+}
+
+func list(p *[]string, checks ...check) kind {
+	return array(p, "array of strings", func(p *string) kind { return text(p, checks...) })
 }
 
 // dict is an object of strings; name checks its keys. A value may also be a command that
@@ -113,9 +182,6 @@ func dict(p *map[string]string, commands *map[string][]string, name check) kind 
 			}
 		},
 		show: func() any {
-			if len(*p) == 0 {
-				return nil
-			}
 			var o object
 			for _, key := range slices.Sorted(maps.Keys(*p)) {
 				if words := (*commands)[key]; words != nil {
@@ -156,13 +222,7 @@ func boolean(p *bool) kind {
 
 // inverse is a boolean that stores the opposite of its value.
 func inverse(p *bool) kind {
-	k := unshown(boolean(p))
-	read := k.read
-	k.read = func(r *reader, n jsonfile.Node) {
-		read(r, n)
-		*p = !*p
-	}
-	return k
+	return unshown(boolean(p)).then(func(*reader, jsonfile.Node) { *p = !*p })
 }
 
 // choice is one of several words.
@@ -216,12 +276,7 @@ func section(fields []field) kind {
 	return kind{
 		schema: describe(fields),
 		read:   func(r *reader, n jsonfile.Node) { r.object(n, fields) },
-		show: func() any {
-			if o := show(fields); len(o) > 0 {
-				return o
-			}
-			return nil
-		},
+		show:   func() any { return show(fields) },
 	}
 }
 

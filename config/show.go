@@ -49,11 +49,24 @@ func (u Upstream) showTo(isWhole bool) object {
 func show(fields []field) object {
 	var o object
 	for _, f := range fields {
-		if value := f.kind.show(); value != nil {
+		if value := f.kind.show(); !isEmpty(value) {
 			o = append(o, pair{f.name, value})
 		}
 	}
 	return o
+}
+
+// isEmpty reports whether a key is left out: it has no value.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return v == ""
+	case []any:
+		return v == nil
+	case object:
+		return v == nil
+	}
+	return value == nil
 }
 
 func showProfiles(profiles []Profile) any {
@@ -144,7 +157,7 @@ func describe(fields []field) object {
 	for _, f := range fields {
 		property := append(object{{"description", f.doc}}, f.kind.schema...)
 		value := f.kind.show()
-		if _, nested := value.(object); value != nil && !nested {
+		if _, nested := value.(object); !isEmpty(value) && !nested {
 			property = append(property, pair{"default", value})
 		}
 		properties = append(properties, pair{f.name, property})

@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"net/textproto"
-	"slices"
 	"sync"
 	"time"
 
@@ -54,8 +52,8 @@ func callerKey(u *config.Upstream, c upstream.Client) string {
 		return caller.ID
 	}
 	hash := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(u.ForwardHeaders)) {
-		fmt.Fprintf(hash, "%q %q\n", name, caller.Headers[textproto.CanonicalMIMEHeaderKey(name)])
+	for _, f := range u.ForwardHeaders {
+		fmt.Fprintf(hash, "%q %q\n", f.Name, caller.Headers[textproto.CanonicalMIMEHeaderKey(f.Name)])
 	}
 	return fmt.Sprintf("%s\x00%x", caller.ID, hash.Sum(nil))
 }

@@ -243,5 +243,7 @@ func TestForwardedHeadersSeparateSessions(t *testing.T) {
 				t.Errorf("without the header: %v", err)
 			}
 		}
-	}, perUser, func(u *config.Upstream) { u.ForwardHeaders = map[string]string{"x-token": "Authorization: Bearer {}"} })
+	}, perUser, func(u *config.Upstream) {
+		u.ForwardHeaders = []config.Named[string]{{Name: "x-token", Value: "Authorization: Bearer {}"}}
+	})
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -227,6 +225,9 @@ func (s *Supervisor) needsHeaders() error {
 	if s.owner != "" || len(s.Config().ForwardHeaders) == 0 {
 		return nil
 	}
-	names := slices.Sorted(maps.Keys(s.Config().ForwardHeaders))
+	var names []string
+	for _, f := range s.Config().ForwardHeaders {
+		names = append(names, f.Name)
+	}
 	return &link.Failure{Reason: "needs headers of a client's request: " + strings.Join(names, ", ")}
 }

@@ -40,8 +40,8 @@ func team(i *mcptest.Issuer) Guard {
 			},
 			OIDC: config.OIDC{
 				Issuer: i.URL,
-				Scopes: []config.Named{{Name: "mcp", Grant: policy.Grant{Allow: []string{"default"}}}, {Name: "mcp:work", Grant: policy.Grant{Allow: []string{"work"}}}},
-				Claims: []config.Claim{{Name: "groups", Values: []config.Named{{Name: "dev", Grant: policy.Grant{Allow: []string{"work"}, ReadOnly: true}}}}},
+				Scopes: config.Grants{{Name: "mcp", Value: policy.Grant{Allow: []string{"default"}}}, {Name: "mcp:work", Value: policy.Grant{Allow: []string{"work"}}}},
+				Claims: []config.Named[config.Grants]{{Name: "groups", Value: config.Grants{{Name: "dev", Value: policy.Grant{Allow: []string{"work"}, ReadOnly: true}}}}},
 			},
 		},
 	}

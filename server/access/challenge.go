@@ -137,9 +137,9 @@ func (g *Guard) CheckSchema(w http.ResponseWriter, r *http.Request, schema strin
 }
 
 // scopeFor returns the first scope that grants a schema, "" if none does.
-func scopeFor(scopes []config.Named, schema string) string {
+func scopeFor(scopes config.Grants, schema string) string {
 	for _, s := range scopes {
-		if policy.Union(s.Grant).HasSchema(schema) {
+		if policy.Union(s.Value).HasSchema(schema) {
 			return s.Name
 		}
 	}

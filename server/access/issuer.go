@@ -177,17 +177,17 @@ func (i *issuer) rulesOf(token *oidc.IDToken, schemas []string) *policy.Rules {
 func (i *issuer) grants(token *oidc.IDToken) (grants []policy.Grant, key string) {
 	var claims map[string]json.RawMessage
 	_ = token.Claims(&claims) // it is an object, or the token would not be valid
-	add := func(place int, named []config.Named, values []string) {
+	add := func(place int, named config.Grants, values []string) {
 		for at, n := range named {
 			if slices.Contains(values, n.Name) {
-				grants = append(grants, n.Grant)
+				grants = append(grants, n.Value)
 				key += fmt.Sprintf("%d.%d ", place, at)
 			}
 		}
 	}
 	add(0, i.config.Scopes, slices.Concat(words(claims["scope"]), words(claims["scp"])))
 	for at, c := range i.config.Claims {
-		add(at+1, c.Values, texts(claims[c.Name]))
+		add(at+1, c.Value, texts(claims[c.Name]))
 	}
 	return grants, key
 }
