@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"iter"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -23,41 +22,14 @@ var (
 	escapings   = []escaping{backslashes, percents}
 )
 
-// piece is a part of a text: an escape, or text without escapes.
-type piece struct {
-	span
-	decoded  string
-	isEscape bool
-}
-
-// pieces splits a text into escapes and the text between them.
-func (e escaping) pieces(text string) iter.Seq[piece] {
-	return func(yield func(piece) bool) {
-		start := 0 // of the text that has no escapes so far
-		for i := 0; i < len(text); {
-			next := strings.IndexByte(text[i:], e.mark)
-			if next < 0 {
-				break
-			}
-			i += next
-			decoded, length := e.read(text[i:])
-			if length == 0 {
-				i++
-				continue
-			}
-			if start < i && !yield(piece{span{start, i}, text[start:i], false}) {
-				return
-			}
-			if !yield(piece{span{i, i + length}, decoded, true}) {
-				return
-			}
-			i += length
-			start = i
-		}
-		if start < len(text) {
-			yield(piece{span{start, len(text)}, text[start:], false})
+// next decodes the start of a text: an escape, or one byte that is none.
+func (e escaping) next(text string) (decoded string, length int) {
+	if text[0] == e.mark {
+		if decoded, length = e.read(text); length > 0 {
+			return decoded, length
 		}
 	}
+	return text[:1], 1
 }
 
 // decode returns the text with its escapes decoded, which is shorter unless
@@ -68,43 +40,36 @@ func (e escaping) decode(text string) string {
 	}
 	var b strings.Builder
 	b.Grow(len(text))
-	for p := range e.pieces(text) {
-		b.WriteString(p.decoded)
+	for {
+		end := strings.IndexByte(text, e.mark)
+		if end < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		decoded, length := e.next(text[end:])
+		b.WriteString(text[:end])
+		b.WriteString(decoded)
+		text = text[end+length:]
 	}
-	return b.String()
 }
 
 // origin returns the parts of the text that spans of the decoded text come from.
 // The spans must be in order and must not overlap; they are changed in place.
 func (e escaping) origin(text string, spans []span) []span {
-	if len(spans) == 0 {
-		return nil
-	}
-	at, i, isOpen := 0, 0, false // at: the place in the decoded text; isOpen: spans[i] has begun
-	for p := range e.pieces(text) {
-		next := at + len(p.decoded)
-		for i < len(spans) && (isOpen || spans[i].start < next) {
-			s := &spans[i]
-			if !isOpen {
-				s.start, isOpen = p.origin(s.start-at).start, true
-			}
-			if s.end > next {
-				break
-			}
-			s.end, isOpen = p.origin(s.end-1-at).end, false
-			i++
+	last, next, at := 0, 0, 0  // what was decoded last, what is next, and where that is in the decoded text
+	read := func(offset int) { // up to that byte of the decoded text
+		for at <= offset {
+			decoded, length := e.next(text[next:])
+			last, next, at = next, next+length, at+len(decoded)
 		}
-		at = next
+	}
+	for i, s := range spans {
+		read(s.start)
+		spans[i].start = last
+		read(s.end - 1)
+		spans[i].end = next
 	}
 	return spans
-}
-
-// origin returns where a byte of the decoded piece comes from.
-func (p piece) origin(offset int) span {
-	if p.isEscape {
-		return p.span
-	}
-	return span{p.start + offset, p.start + offset + 1}
 }
 
 // readBackslash reads an escape of JSON, Python, Go, C or a shell.
