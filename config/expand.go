@@ -174,23 +174,21 @@ func (e environment) absolute(path string) string {
 
 // expansion expands the references of one upstream and collects what cannot be resolved.
 type expansion struct {
-	lookup  Lookup
-	values  []variable // of the references
-	missing []use      // variables that are not set
-	foreign []use      // references that only an editor can resolve
-	selfErr error      // why mcpx's own path is unknown
+	lookup     Lookup
+	values     []variable // of the references
+	unresolved []unresolved
 
 	read       *secretReader // of stored secrets; nil leaves them as they are written
 	isDeferred bool          // there are stored secrets that were left
-	unread     []string      // why stored secrets could not be read
 }
 
 type variable struct{ name, value string }
 
-// use is an unresolved reference and the places that use it.
-type use struct {
-	name   string
-	places []string
+// unresolved is a reference that cannot be resolved.
+type unresolved struct {
+	what   string   // what is wrong: it names the reference
+	detail string   // why, or what to do; it follows the places
+	places []string // where the reference is used
 }
 
 // text expands the references in a text once. place is the text's path in the file, for
@@ -228,7 +226,7 @@ func (x *expansion) dict(place string, texts map[string]string, commands map[str
 func (x *expansion) part(place string, p reference.Part) string {
 	switch {
 	case p.IsForeign:
-		x.foreign = addUse(x.foreign, p.Text, place)
+		x.fail(place, p.Text, " cannot be resolved outside the editor it was written for; write ${VAR} and set VAR")
 		return ""
 	case p.Name == "":
 		return p.Text
@@ -237,7 +235,7 @@ func (x *expansion) part(place string, p reference.Part) string {
 	case p.IsSelf:
 		path, err := executable()
 		if err != nil {
-			x.selfErr = err
+			x.fail(place, p.Text, fmt.Sprintf(": the path of mcpx is unknown (%v); write the path instead", err))
 		}
 		return path
 	}
@@ -246,7 +244,7 @@ func (x *expansion) part(place string, p reference.Part) string {
 	case value == "" && p.HasFallback: // as in a shell, empty counts as unset
 		value = p.Fallback
 	case !ok:
-		x.missing = addUse(x.missing, p.Name, place)
+		x.fail(place, "environment variable "+p.Name+" is not set", fmt.Sprintf("; set it, or write ${%s:-default}", p.Name))
 	}
 	x.values = append(x.values, variable{p.Name, value})
 	return value
@@ -261,44 +259,26 @@ func executable() (string, error) {
 	return filepath.Abs(path)
 }
 
-func addUse(uses []use, name, place string) []use {
-	for i, u := range uses {
-		if u.name == name {
-			uses[i].places = append(uses[i].places, place)
-			return uses
+// fail records a reference that cannot be resolved. One that is used in several places is
+// one problem.
+func (x *expansion) fail(place, what, detail string) {
+	for i, u := range x.unresolved {
+		if u.what == what && u.detail == detail {
+			x.unresolved[i].places = append(u.places, place)
+			return
 		}
 	}
-	return append(uses, use{name, []string{place}})
+	x.unresolved = append(x.unresolved, unresolved{what, detail, []string{place}})
 }
 
 // err returns one line about everything that could not be resolved.
 func (x *expansion) err() error {
-	var texts []string
-	if m := x.missing; len(m) == 1 {
-		texts = append(texts, fmt.Sprintf("environment variable %s is not set (used in %s); set it, or write ${%[1]s:-default}",
-			m[0].name, strings.Join(m[0].places, ", ")))
-	} else if len(m) > 1 {
-		texts = append(texts, fmt.Sprintf("environment variables %s are not set; set them, or write ${%s:-default}",
-			listUses(m), m[0].name))
-	}
-	if len(x.foreign) > 0 {
-		texts = append(texts, fmt.Sprintf("%s cannot be resolved outside the editor it was written for; write ${VAR} and set VAR",
-			listUses(x.foreign)))
-	}
-	if x.selfErr != nil {
-		texts = append(texts, fmt.Sprintf("${%s}: the path of mcpx is unknown (%v); write the path instead", reference.Self, x.selfErr))
-	}
-	texts = append(texts, x.unread...)
-	if texts == nil {
+	if x.unresolved == nil {
 		return nil
 	}
-	return errors.New(strings.Join(texts, "; "))
-}
-
-func listUses(uses []use) string {
-	var list []string
-	for _, u := range uses {
-		list = append(list, fmt.Sprintf("%s (used in %s)", u.name, strings.Join(u.places, ", ")))
+	texts := make([]string, len(x.unresolved))
+	for i, u := range x.unresolved {
+		texts[i] = fmt.Sprintf("%s (used in %s)%s", u.what, strings.Join(u.places, ", "), u.detail)
 	}
-	return strings.Join(list, ", ")
+	return errors.New(strings.Join(texts, "; "))
 }

@@ -29,7 +29,7 @@ func TestExpand(t *testing.T) {
 		{"dollar before", "$${KEY}", "$value", ""},
 		{"missing", "${NONE}", "", "environment variable NONE is not set (used in args[0]); set it, or write ${NONE:-default}"},
 		{"missing twice", "${NONE}${NONE}", "", "environment variable NONE is not set (used in args[0], args[0]); set it, or write ${NONE:-default}"},
-		{"two missing", "${A}-${B}", "-", "environment variables A (used in args[0]), B (used in args[0]) are not set; set them, or write ${A:-default}"},
+		{"two missing", "${A}-${B}", "-", "environment variable A is not set (used in args[0]); set it, or write ${A:-default}; environment variable B is not set (used in args[0]); set it, or write ${B:-default}"},
 		{"editor", "${input:token}", "", "${input:token} (used in args[0]) cannot be resolved outside the editor it was written for; write ${VAR} and set VAR"},
 		{"editor's folder", "${workspaceFolder}", "", "environment variable workspaceFolder is not set (used in args[0]); set it, or write ${workspaceFolder:-default}"},
 		{"both", "${A}${input:b}", "", "environment variable A is not set (used in args[0]); set it, or write ${A:-default}; " +
@@ -142,8 +142,8 @@ func TestUpstreamErrors(t *testing.T) {
 	}
 	want := map[string]string{
 		"fine": "",
-		"missing": "environment variables B (used in url, headers.X), A (used in headers.Authorization) are not set; " +
-			"set them, or write ${B:-default}",
+		"missing": "environment variable B is not set (used in url, headers.X); set it, or write ${B:-default}; " +
+			"environment variable A is not set (used in headers.Authorization); set it, or write ${A:-default}",
 		"no url":     "url: not an absolute http or https url once its variables are expanded; check their values",
 		"no secret":  "auth.client_secret: is empty once its variables are expanded; set them",
 		"no client":  "auth.client_id: is empty once its variables are expanded; set them",

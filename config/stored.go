@@ -39,7 +39,7 @@ func (x *expansion) stored(place string, p reference.Part) string {
 		return p.Text
 	}
 	value, err := x.read.get(p)
-	return x.readValue(fmt.Sprintf("%s (used in %s)", p.Text, place), value, err)
+	return x.readValue(place, p.Text, value, err)
 }
 
 // command returns what a command prints.
@@ -55,13 +55,13 @@ func (x *expansion) command(place string, words []string) string {
 		return ""
 	}
 	value, err := x.read.run(expanded)
-	return x.readValue(fmt.Sprintf(`{"cmd": …} (used in %s)`, place), value, err)
+	return x.readValue(place, `{"cmd": …}`, value, err)
 }
 
 // readValue records what was read. Its name makes it a secret even if it looks ordinary.
-func (x *expansion) readValue(reference, value string, err error) string {
+func (x *expansion) readValue(place, reference, value string, err error) string {
 	if err != nil {
-		x.unread = append(x.unread, fmt.Sprintf("%s: %v", reference, err))
+		x.fail(place, reference, ": "+err.Error())
 		return ""
 	}
 	x.values = append(x.values, variable{"secret", value})
