@@ -35,7 +35,7 @@ type OIDC struct {
 	Claims   []Named[Grants] // what the values of each other claim grant
 }
 
-// Grants has what the values of a claim grant, in file order.
+// Grants has what scopes or the values of a claim grant, in file order.
 type Grants = []Named[policy.Grant]
 
 func (a *Access) fields() []field {
@@ -63,10 +63,10 @@ func grantFields(g *policy.Grant) []field {
 }
 
 func (o *OIDC) fields() []field {
-	name := func(p *string) kind { return text(p, nonEmpty) }
+	audience := func(p *string) kind { return text(p, nonEmpty) }
 	return []field{
 		{"issuer", text(&o.Issuer, issuerURL).also(webAddress), "Its URL, which has /.well-known/openid-configuration below it."},
-		{"audience", oneOrMore(&o.Audience, name), `Accepted values of "aud". The default is the public URL of /mcp, and of /mcp/SCHEMA for that schema alone.`},
+		{"audience", oneOrMore(&o.Audience, audience), `Accepted values of "aud". The default is the public URL of /mcp, and of /mcp/SCHEMA for that schema alone.`},
 		{"scopes", grants(&o.Scopes), "What each scope grants: a list of rules, or an object with allow and read_only."},
 		{"claims", byName(&o.Claims, "object of claims", grants), `What other claims grant, by their name and value: {"groups": {"dev": ["work"]}}.`},
 	}

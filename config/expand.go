@@ -262,9 +262,9 @@ func executable() (string, error) {
 // fail records a reference that cannot be resolved. One that is used in several places is
 // one problem.
 func (x *expansion) fail(place, what, detail string) {
-	for i, u := range x.unresolved {
-		if u.what == what && u.detail == detail {
-			x.unresolved[i].places = append(u.places, place)
+	for i := range x.unresolved {
+		if u := &x.unresolved[i]; u.what == what && u.detail == detail {
+			u.places = append(u.places, place)
 			return
 		}
 	}

@@ -24,7 +24,7 @@ type field struct {
 type kind struct {
 	schema object                           // its JSON Schema
 	read   func(r *reader, n jsonfile.Node) // stores a valid value, or reports a problem
-	show   func() any                       // returns the value for Show; nil leaves the key out
+	show   func() any                       // returns the value for Show; an empty one leaves the key out
 }
 
 // also adds rules to the JSON Schema: checks that are easy to express there.
