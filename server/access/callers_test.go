@@ -264,7 +264,10 @@ func TestKeys(t *testing.T) {
 	ask := func(step string, want int, fetches int32) {
 		t.Helper()
 		got := h.ask("POST", "/mcp", token())
-		for i := 0; i < 1000 && want == http.StatusTeapot && got.StatusCode != want; i++ {
+		for range 1000 {
+			if got.StatusCode == want && i.Fetches.Load() >= fetches {
+				break
+			}
 			runtime.Gosched() // go-oidc may still give a new token the keys of the last request
 			got = h.ask("POST", "/mcp", token())
 		}
