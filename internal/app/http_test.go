@@ -148,7 +148,7 @@ func TestForwardedHeadersAfterReload(t *testing.T) {
 	a.profiles.Store(&[]*Profile{})
 	guard := a.guard(config.Server{}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80})
 	handler := guard.Wrap(http.NotFoundHandler())
-	upstream := config.Upstream{ForwardHeaders: map[string]string{"X-Jira-Token": "Authorization"}}
+	upstream := config.Upstream{ForwardHeaders: []config.Named[string]{{Name: "X-Jira-Token", Value: "Authorization"}}}
 	a.profiles.Store(&[]*Profile{{Profile: &config.Profile{Upstreams: []config.Upstream{upstream}}}})
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodOptions, "http://localhost/mcp", nil)
 	r.Header.Set("Origin", "http://localhost:3000")
