@@ -1,11 +1,8 @@
 package server
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"mcpx/internal/upstream"
 )
@@ -22,24 +19,6 @@ func (b *bench) resume(t *testing.T) *talk {
 	b.Attach(b.client)
 	b.AssumeRead(b.client)
 	return c
-}
-
-// TestAssumeReadEnds: a session that ends does not wait for the first start of a server.
-func TestAssumeReadEnds(t *testing.T) {
-	b := start(t, newUpstream(t, "one", "-start-delay", "1m"))
-	ended := make(chan struct{})
-	b.Later = func(task func(ctx context.Context)) {
-		go func() {
-			defer close(ended)
-			task(t.Context())
-		}()
-	}
-	b.resume(t).client.Conn.Close(errors.New("the session has ended"))
-	select {
-	case <-ended:
-	case <-time.After(20 * time.Second):
-		t.Error("it waits")
-	}
 }
 
 // TestListsOfAContinuedSession: a client is notified of a list that changes after its session

@@ -1,15 +1,12 @@
 package server
 
 import (
-	"context"
 	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"mcpx/executor"
-	"mcpx/registry/live"
 )
 
 // readLists remembers what a client has read of each list, so that it is notified only of
@@ -18,6 +15,7 @@ import (
 // concurrently.
 type readLists struct {
 	current func(method string) uint64 // the hash of a list as the client would get it now
+	assumed *assumedLists              // nil if no other replica can have sent lists to the client
 
 	mu        sync.Mutex
 	read      map[string]uint64 // the last answer to each method of lists
@@ -28,25 +26,11 @@ type readLists struct {
 func (r *readLists) remember(method string, hash uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.rememberLocked(method, hash)
-}
-
-func (r *readLists) rememberLocked(method string, hash uint64) {
 	if r.read == nil {
 		r.read, r.announced = map[string]uint64{}, map[string]uint64{}
 	}
 	r.read[method] = hash
 	delete(r.announced, method)
-}
-
-// assume records a list that the client may have read on another replica, unless it has
-// read it here.
-func (r *readLists) assume(method string, hash uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, ok := r.read[method]; !ok {
-		r.rememberLocked(method, hash)
-	}
 }
 
 // rememberAll records the lists of a capability as they are now.
@@ -78,8 +62,11 @@ func (r *readLists) isNews(notification string) bool {
 // change reports whether a list has changed since the client read it, and since the last
 // announcement.
 func (r *readLists) change(method string) bool {
-	if r.current == nil || !r.has(method) { // a client for one request gets no announcements
+	switch {
+	case r.current == nil: // a client for one request gets no announcements
 		return false
+	case !r.has(method):
+		return r.assumed != nil && r.assumed.change(method)
 	}
 	now := r.current(method)
 	r.mu.Lock()
@@ -102,15 +89,18 @@ func (r *readLists) has(method string) bool {
 // hashSeed is the same for all hashes of a process.
 var hashSeed = maphash.MakeSeed()
 
-// listHash returns a hash of a list as a client sees it.
-func (s *Server) listHash(c *Client, method string) uint64 {
-	return itemsHash(lists[method].items(s.executor.Exposure(c)))
+// listHash returns a hash of a list as a client sees it, without the items of some servers.
+func (s *Server) listHash(c *Client, method string, without ...string) uint64 {
+	return itemsHash(lists[method].items(s.executor.Exposure(c)), without...)
 }
 
-func itemsHash(items []executor.Exposed) uint64 {
+func itemsHash(items []executor.Exposed, without ...string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(hashSeed)
 	for _, item := range items {
+		if slices.Contains(without, item.Upstream.Name) {
+			continue
+		}
 		_, _ = h.Write(item.Raw) // never fails
 		_ = h.WriteByte(0)
 	}
@@ -130,33 +120,68 @@ func (s *Server) read(c *Client, method string) []executor.Exposed {
 	}
 }
 
-// AssumeRead records the lists for a client that may have read them on another replica, so
-// that it is notified when one changes. It is called before a request of the client is
-// handled here. While servers are in their first start, it waits for them in the background,
-// because the client may know their items.
-func (s *Server) AssumeRead(c *Client) {
-	if !slices.ContainsFunc(s.registry.For(c).Catalog().Upstreams, (*live.Upstream).InFirstStart) {
-		s.assumeRead(c)
-		return
-	}
-	s.later(func(ctx context.Context) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(c.Conn.Context(), cancel)()
-		s.executor.Settle(ctx, c, assumeTime)
-		s.assumeRead(c)
-	})
+// assumedLists has the lists of a client session that another replica has opened, as they
+// were when the session was continued here, or when a change was last announced. The client
+// may have read them on that replica, so it is notified when one changes. A list that it reads
+// here is in readLists. The methods may be called concurrently.
+type assumedLists struct {
+	server   *Server
+	client   *Client
+	byMethod sync.Map // of *assumedList; empty if the session was opened here
 }
 
-// assumeTime bounds how long AssumeRead waits.
-const assumeTime = time.Minute
+// assumedList is one of them. It is immutable.
+type assumedList struct {
+	hash     uint64
+	unlisted []string // servers that were not listed here yet. The hash is without them: the client may know their items
+}
 
-// assumeRead records the lists as they are now.
-func (s *Server) assumeRead(c *Client) {
-	for method := range lists {
-		if method == "tools/list" && s.lazy {
-			continue // inspect and exec never change
+// AssumeRead records the lists as they are now, for a client that may have read them on
+// another replica. The client is attached, and no request of it was handled here yet.
+func (s *Server) AssumeRead(c *Client) {
+	for {
+		catalog := s.registry.For(c).Catalog()
+		for method := range lists {
+			if method == "tools/list" && s.lazy {
+				continue // inspect and exec never change
+			}
+			unlisted := s.unlisted(c)
+			c.lists.assumed.byMethod.Store(method, &assumedList{s.listHash(c, method, unlisted...), unlisted})
 		}
-		c.lists.assume(method, s.listHash(c, method))
+		if s.registry.For(c).Catalog() == catalog { // else the announcement may have come before Store
+			return
+		}
+	}
+}
+
+// unlisted returns the servers that a client may use and that have had no time to be listed.
+func (s *Server) unlisted(c *Client) (names []string) {
+	for _, u := range s.registry.For(c).Catalog().Upstreams {
+		if u.ListedAt.IsZero() && u.FailedAt.IsZero() {
+			names = append(names, u.Name)
+		}
+	}
+	return names
+}
+
+// change reports whether a list has changed since it was recorded, and records it again. The
+// first list of a server is no change.
+func (a *assumedLists) change(method string) bool {
+	for {
+		found, ok := a.byMethod.Load(method)
+		if !ok {
+			return false
+		}
+		before := found.(*assumedList)
+		now := a.server.unlisted(a.client)
+		unlisted := slices.DeleteFunc(slices.Clone(before.unlisted), func(name string) bool { return !slices.Contains(now, name) })
+		next := &assumedList{a.server.listHash(a.client, method, unlisted...), unlisted}
+		hash := next.hash
+		if len(unlisted) < len(before.unlisted) {
+			hash = a.server.listHash(a.client, method, before.unlisted...)
+		}
+		if a.byMethod.CompareAndSwap(method, before, next) {
+			return hash != before.hash
+		}
 	}
 }

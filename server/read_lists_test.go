@@ -11,7 +11,7 @@ import (
 func TestChangesOfReadLists(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		steps string // rN: the client reads list N; aN: it may have read list N elsewhere; N: the list becomes N and is announced
+		steps string // rN: the client reads list N; N: the list becomes N and is announced
 		want  string // of each announcement: + for news
 	}{
 		{"never read", "1 2", "- -"},
@@ -21,8 +21,6 @@ func TestChangesOfReadLists(t *testing.T) {
 		{"changed twice", "r1 2 3", "+ +"},
 		{"back again", "r1 2 1", "+ -"},
 		{"read again", "r1 2 r2 2 1", "+ - +"},
-		{"maybe read elsewhere", "a1 1 2 2", "- + -"},
-		{"read here before", "r1 a2 2", "+"},
 	} {
 		var now uint64
 		l := readLists{current: func(string) uint64 { return now }}
@@ -30,10 +28,6 @@ func TestChangesOfReadLists(t *testing.T) {
 		for _, step := range strings.Fields(c.steps) {
 			if _, err := fmt.Sscanf(step, "r%d", &now); err == nil {
 				l.remember("resources/templates/list", now)
-				continue
-			}
-			if _, err := fmt.Sscanf(step, "a%d", &now); err == nil {
-				l.assume("resources/templates/list", now)
 				continue
 			}
 			if _, err := fmt.Sscan(step, &now); err != nil {

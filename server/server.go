@@ -130,15 +130,13 @@ func (s *Server) Detach(c upstream.Client) (unsubscribe func(ctx context.Context
 }
 
 // detachLater is Detach for callers that must not wait.
-func (s *Server) detachLater(c upstream.Client) { s.later(s.Detach(c)) }
-
-// later runs a task as Later says.
-func (s *Server) later(task func(ctx context.Context)) {
+func (s *Server) detachLater(c upstream.Client) {
+	unsubscribe := s.Detach(c)
 	if s.Later == nil {
-		task(context.Background())
+		unsubscribe(context.Background())
 		return
 	}
-	s.Later(task)
+	s.Later(unsubscribe)
 }
 
 // detachTime bounds the requests to upstreams for a client that is gone.

@@ -8,7 +8,9 @@ import (
 // NewSharedClient returns a Client whose client session may have copies on other replicas. No
 // two of them use the same request IDs, so a response belongs to one of them.
 func (s *Server) NewSharedClient(id string, send func(message []byte) error) *Client {
-	return s.newClient(id, requestPrefix+rand.Text()[:8]+"-", send)
+	c := s.newClient(id, requestPrefix+rand.Text()[:8]+"-", send)
+	c.lists.assumed = &assumedLists{server: s, client: c}
+	return c
 }
 
 // IsElsewhere reports whether a response is for a request that another replica has sent.
