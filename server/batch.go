@@ -46,7 +46,7 @@ func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, respond func(
 
 // Accept is the first part of Handle: it handles a notification or a response, and registers
 // a request, so that the client can cancel it. start does the rest; it is nil if there is no
-// response. The context ends when the request does.
+// response. The context of a single request ends when the request does.
 func (s *Server) Accept(ctx context.Context, c *Client, p Inbound) (request context.Context, start func(respond func(response []byte))) {
 	if p.Err == nil {
 		return s.begin(ctx, c, p.Message)

@@ -18,9 +18,9 @@ type Quota struct {
 	mu       sync.Mutex
 	calls    int           // unfinished calls
 	unread   int           // bytes of responses that wait to be written
-	queue    []*queuedCall // in the order of Start; empty, or there is no room
+	queue    []*queuedCall // in the order of Start; while it is not empty, later calls are queued too
 	bytes    int           // size of the queued calls
-	starting bool          // change starts queued calls
+	starting bool          // a change is starting queued calls; others leave the queue to it
 	shrunk   tasks.Signal  // the queue got shorter
 }
 

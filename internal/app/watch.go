@@ -56,7 +56,7 @@ func newWatch(file string) *watch {
 	return &watch{file: file, applied: now, seen: now}
 }
 
-// look reports whether there is a new content. Two looks in a row must find it, because a
+// look reports whether the content is new. Two looks in a row must find it, because a
 // file may be written in several steps.
 func (w *watch) look() bool {
 	last := w.seen
