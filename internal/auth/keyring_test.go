@@ -131,6 +131,28 @@ func TestSignInWithoutKeyring(t *testing.T) {
 	}
 }
 
+// TestRefreshWithoutKeyring: a refresh token that can be used once is not used if the new one
+// could not be saved.
+func TestRefreshWithoutKeyring(t *testing.T) {
+	mockKeyring(t)
+	s := authtest.New(t)
+	folder := testFolder(t)
+	open := func(k Kind) *Account {
+		return New(NewFiles(folder, k), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	}
+	signIn(t, open(KindFile))
+	keyring.MockInitWithError(keyring.ErrUnsupportedPlatform)
+	s.Expire()
+	before := s.Count("/token")
+	if _, err := call(t, open(KindKeyring), "tools/call"); err == nil {
+		t.Error("a call with an expired token succeeded")
+	}
+	if n := s.Count("/token") - before; n != 0 {
+		t.Errorf("%d tokens were requested", n)
+	}
+	mustCall(t, open(KindFile)) // the stored token still works
+}
+
 // TestLostTokens: stored tokens that cannot be used stay in the store. The account says why,
 // and a new sign-in replaces them. A keyring that fails is an error, after which nobody has to
 // sign in.

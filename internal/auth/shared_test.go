@@ -3,6 +3,7 @@ package auth
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -61,6 +62,32 @@ func TestShared(t *testing.T) {
 				t.Run(name, test)
 			}
 		})
+	}
+}
+
+// TestForeignCredentials: credentials in a shared store that are not encrypted are not used.
+// Whoever can write to the store could send the client secret to another server with them.
+func TestForeignCredentials(t *testing.T) {
+	s := authtest.New(t)
+	m := store.NewMemory()
+	a := New(openShared(m, testKey("a")), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	signIn(t, a)
+	stored, err := a.load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := m.Lock(t.Context(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear, _ := json.Marshal(stored)
+	if err := lock.Set(t.Context(), clear, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	lock.Unlock()
+	other := New(openShared(m, testKey("a")), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	if _, err := call(t, other, "tools/call"); err == nil || !strings.Contains(err.Error(), "its tokens are not encrypted") {
+		t.Errorf("a call: %v", err)
 	}
 }
 

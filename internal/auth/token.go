@@ -84,6 +84,11 @@ func (a *Account) renew(ctx context.Context, due func(stored *credentials) bool)
 		if trouble := a.waits(stored); trouble != nil {
 			return trouble
 		}
+		if a.settings.Flow != FlowClientCredentials { // a refresh uses up the stored token
+			if _, err := a.accounts.vault.Box(ctx); err != nil {
+				return fmt.Errorf("its token is not refreshed, because a new one could not be saved: %w", err)
+			}
+		}
 		if used, err = a.refresh(ctx, stored); err != nil {
 			used, err = a.refreshFailed(ctx, stored, err)
 			return err

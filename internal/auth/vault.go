@@ -15,7 +15,7 @@ import (
 type Store interface {
 	// Get returns the value of a key, nil if there is none.
 	Get(ctx context.Context, key string) ([]byte, error)
-	// Lock waits until nobody else holds the lock of a key, which allows to change its value.
+	// Lock waits until nobody else holds the lock of a key, whose holder may change the value.
 	Lock(ctx context.Context, key string) (store.Lock, error)
 }
 
@@ -26,23 +26,28 @@ type Vault struct {
 	// Box returns what encrypts, nil if nothing is to be encrypted. Its error says why nothing
 	// can be saved. It may create a key, and may be called concurrently.
 	Box func(ctx context.Context) (*seal.Box, error)
+
+	mustSeal bool // credentials that are not encrypted are not used: somebody else wrote them
 }
 
 // NewShared returns the Vault in a store that replicas share. A reader of that store cannot
 // use the credentials.
 func NewShared(s Store, box *seal.Box) Vault {
-	return Vault{Store: s, Place: "server.store", Box: func(context.Context) (*seal.Box, error) { return box, nil }}
+	return Vault{Store: s, Place: "server.store", Box: func(context.Context) (*seal.Box, error) { return box, nil }, mustSeal: true}
 }
 
-// lostError says how stored credentials are if they can never be used. Nothing deletes them.
+// lostError says why stored credentials can never be used. Nothing deletes them.
 type lostError string
 
 func (e lostError) Error() string { return "its tokens are " + string(e) }
 
 // open decrypts and decodes stored credentials, nil if there are none.
 func (v Vault) open(ctx context.Context, key string, stored []byte) (*credentials, error) {
-	if stored == nil {
+	switch {
+	case stored == nil:
 		return nil, nil
+	case v.mustSeal && !isSealed(stored):
+		return nil, lostError("not encrypted")
 	}
 	if isSealed(stored) {
 		box, err := v.Box(ctx)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -158,6 +159,25 @@ func TestOfShared(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestOfOptional: properties that are left out count as work too, wherever they are used.
+func TestOfOptional(t *testing.T) {
+	list := func(n int, part string) string {
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i] = fmt.Sprintf(part, i)
+		}
+		return strings.Join(parts, ",")
+	}
+	a := `"A":{"type":"object","properties":{` + list(20_000, `"p%d":{}`) + `}}`
+	b := `"B":{"type":"object","properties":{` + list(100, `"q%d":{"$ref":"#/$defs/A"}`) + `},"required":[` + list(100, `"q%d"`) + `]}`
+	text := `{"type":"object","properties":{` + list(64, `"x%d":{"$ref":"#/$defs/B"}`) + `},"$defs":{` + a + `,` + b + `}}`
+	begin := time.Now()
+	signature.Of(schema.New([]byte(text)))
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }
 

@@ -142,6 +142,7 @@ func (w *writer) properties(t *typ, depth int) {
 		head := p.head()
 		if head == "" || !p.required && len(w.buf)-start > w.optionalRoom() {
 			cut = true
+			w.types++ // properties that are left out take time too
 			continue
 		}
 		w.put(before + head)

@@ -38,6 +38,9 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 	}
 	if line.hasConfig() {
 		file := line.take()
+		if len(line.node.Positional) == 0 && len(line.free) > 0 { // kong would take it for a command
+			return nil, misuse(model, line.node, "unexpected argument "+line.first())
+		}
 		if line.config != "" {
 			return nil, usageError{withHint(fmt.Errorf("two configs are given: %s and --config %s", file, line.config), "leave one of them out")}
 		}
