@@ -176,7 +176,7 @@ func TestOfOptional(t *testing.T) {
 	text := `{"type":"object","properties":{` + list(64, `"x%d":{"$ref":"#/$defs/B"}`) + `},"$defs":{` + a + `,` + b + `}}`
 	begin := time.Now()
 	signature.Of(schema.New([]byte(text)))
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("it took %s", took)
 	}
 }
