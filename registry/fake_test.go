@@ -54,7 +54,7 @@ type script func(l *fakeLink, method, id string, message []byte) (done bool, err
 // fakeLink is one connection to a fake.
 type fakeLink struct {
 	fake     *fake
-	caller   string // whose session it is with isolation "user"
+	caller   string // with isolation "user", the owner of the session
 	messages chan []byte
 	broken   chan *link.CallEnd
 	ended    chan struct{}

@@ -14,7 +14,7 @@ import (
 )
 
 // TestCheckServer: the check of a server that is not saved returns its last state. A server
-// that uses OAuth needs sign-in, and nobody is told to set a header for it.
+// that uses OAuth says that it needs sign-in, and does not advise a header.
 func TestCheckServer(t *testing.T) {
 	remote := authtest.New(t)
 	file := filepath.Join(t.TempDir(), "mcpx.json")

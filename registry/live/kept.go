@@ -2,12 +2,11 @@ package live
 
 import "sync"
 
-// MaxKept is how many values a Kept has.
+// MaxKept is the most values that a Kept holds.
 const MaxKept = 256
 
-// Kept has values that were derived from the value that it belongs to. When it is full, it
-// drops all of them: they can be made again. The zero Kept is empty. The methods may be called
-// concurrently.
+// Kept is a bounded cache of values that can be computed again. When it is full, it drops all
+// of them. The zero Kept is empty. The methods may be called concurrently.
 type Kept[K comparable, V any] struct {
 	mu     sync.Mutex
 	values map[K]V
