@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/authtest"
 )
 
-// TestCheckServer: the check of a server that is not saved returns its last state. A server
-// that uses OAuth says that it needs sign-in, and does not advise a header.
+// TestCheckServer: the check of a server that is not saved returns its last state. For a server
+// that uses OAuth it says that a sign-in is needed, and does not advise a header.
 func TestCheckServer(t *testing.T) {
 	remote := authtest.New(t)
 	file := filepath.Join(t.TempDir(), "mcpx.json")
