@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"mcpx/executor/validate"
-	"mcpx/internal/rawjson"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
 )
@@ -31,24 +30,17 @@ func (e *Executor) arguments(c *Call, u *live.Upstream, t *lists.Tool) ([]byte, 
 	if schema.Accepts(raw) {
 		return raw, nil
 	}
-	value, err := validate.Decode(raw)
-	if err != nil {
-		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
+	verdict := schema.Check(raw)
+	if verdict.Unchecked != "" && !schema.isLogged.Swap(true) {
+		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", verdict.Unchecked).
+			Msg("could not check the arguments of a call against the tool's schema; they were sent unchecked")
 	}
-	if err := refuseDuplicates(raw, t); err != nil {
-		return nil, err
+	raw, verdict = repair.run(raw, verdict)
+	if len(verdict.Problems) > 0 {
+		return nil, &Invalid{Problems: verdict.Problems[:min(len(verdict.Problems), maxProblems)], tool: t}
 	}
-	defer e.reportUnchecked(schema, u, t)
-	problems := schema.Check(value)
-	if len(problems) == 0 || rawjson.HasLoneSurrogate(raw) { // Decode would make different strings equal
-		c.notes = noteLines(schema.Notes(value))
-		return raw, nil
-	}
-	if repaired, value, ok := repair.run(raw, problems); ok {
-		c.notes = noteLines(schema.Notes(value))
-		return repaired, refuseDuplicates(repaired, t) // a parsed string may have duplicates
-	}
-	return nil, &Invalid{Problems: problems[:min(len(problems), maxProblems)], tool: t}
+	c.notes = noteLines(verdict.Notes)
+	return raw, nil
 }
 
 // maxProblems is how many problems of a call are reported.
@@ -62,37 +54,11 @@ func noteLines(notes []validate.Problem) (lines []string) {
 	return lines
 }
 
-// reportUnchecked logs once per tool that its arguments cannot be checked, and once
-// that a call was not checked.
-func (e *Executor) reportUnchecked(v *validator, u *live.Upstream, t *lists.Tool) {
-	if reason := v.Unjudged(); reason != "" && !v.loggedUnjudged.Swap(true) {
-		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
-			Msg("cannot check the tool's arguments against its schema; they are sent unchecked")
-	}
-	if reason := v.Skipped(); reason != "" && !v.loggedSkipped.Swap(true) {
-		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
-			Msg("could not check the arguments of a call; it was sent unchecked")
-	}
-}
-
-// givenTwice is the problem with a duplicate key: mcpx checks the last value, and the
-// upstream may use the first.
-const givenTwice = "given twice"
-
-// refuseDuplicates returns an error if arguments have a duplicate key.
-func refuseDuplicates(raw []byte, t *lists.Tool) error {
-	if path := rawjson.DuplicateKey(raw); path != nil {
-		return &Invalid{Problems: []validate.Problem{{Path: path, Text: givenTwice}}, tool: t}
-	}
-	return nil
-}
-
 // validator checks the arguments of one tool.
 type validator struct {
 	*validate.Validator
 	properties map[string]bool // the parameters that the schema declares
-
-	loggedUnjudged, loggedSkipped atomic.Bool // each is logged once
+	isLogged   atomic.Bool     // that arguments were not checked
 }
 
 // validatorOf returns the validator of a tool, which lives as long as the tool.

@@ -21,32 +21,30 @@ const (
 )
 
 // run repairs every value that has a problem. A parsed string may contain such values
-// again. It also returns the repaired arguments decoded. ok is false if they are still not
-// valid.
-func (r valueRepair) run(raw []byte, problems []validate.Problem) (repaired []byte, decoded any, ok bool) {
+// again. It returns the repaired arguments and their verdict. If they are still not valid, it
+// returns what it got, unless a parsed string has a duplicate key.
+func (r valueRepair) run(raw []byte, verdict validate.Verdict) ([]byte, validate.Verdict) {
+	repaired, problems := raw, verdict.Problems
 	for range maxRepairRounds {
-		if len(problems) > maxRepairs {
+		var ok bool
+		if repaired, ok = r.round(repaired, problems); !ok {
 			break
 		}
-		if raw, ok = r.round(raw, problems); !ok {
-			break
+		now := r.schema.Check(repaired)
+		isValid := len(now.Problems) == 0 && now.Unchecked == ""
+		if isValid || rawjson.DuplicateKey(repaired) != nil {
+			return repaired, now
 		}
-		value, err := validate.Decode(raw)
-		if err != nil {
-			break
-		}
-		if problems, ok = r.schema.Judge(value); len(problems) == 0 {
-			return raw, value, ok
-		}
+		problems = now.Problems
 	}
-	return nil, nil, false
+	return raw, verdict
 }
 
 // round repairs the values of all problems once. ok is false if one of them cannot be
 // repaired, or if there is none.
 func (r valueRepair) round(raw []byte, problems []validate.Problem) (repaired []byte, ok bool) {
 	tree, err := rawjson.Parse(raw)
-	if err != nil {
+	if err != nil || len(problems) > maxRepairs {
 		return nil, false
 	}
 	var found []rawjson.Edit

@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -101,29 +100,32 @@ func TestDraftsKnow(t *testing.T) {
 	}
 }
 
-func TestDecode(t *testing.T) {
-	value, err := Decode([]byte(` {"a":[12345678901234567890]} `))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := value.(map[string]any)["a"].([]any)[0]; n != json.Number("12345678901234567890") {
-		t.Errorf("number is %#v", n)
+// TestNotJSON: arguments that are not one JSON value are refused under every schema.
+func TestNotJSON(t *testing.T) {
+	s := patient(`{}`)
+	if verdict := s.Check([]byte(` {"a":[12345678901234567890]} `)); verdict.Problems != nil || verdict.Unchecked != "" {
+		t.Errorf("a long number: %v", verdict)
 	}
 	for _, bad := range []string{``, `{}{}`, `{} x`, `{"a"}`, strings.Repeat("[", 257) + strings.Repeat("]", 257)} {
-		if _, err := Decode([]byte(bad)); err == nil {
-			t.Errorf("%.20q is decoded", bad)
+		if verdict := s.Check([]byte(bad)); len(verdict.Problems) != 1 {
+			t.Errorf("%.20q: %v", bad, verdict)
 		}
 	}
 }
 
-func TestOtherValues(t *testing.T) {
+// TestUnchecked has arguments that are not judged under any schema.
+func TestUnchecked(t *testing.T) {
 	s := patient(`{"type":"string"}`)
-	for _, v := range []any{1, 1.5, []string{"a"}, map[string]any{"a": struct{}{}}} {
-		if problems := s.Check(v); problems != nil {
-			t.Errorf("%#v: %v", v, problems)
+	for value, want := range map[string]string{
+		`1e400`:      "check: a number out of range",
+		`["\ud800"]`: "check: half of a surrogate pair",
+		`[` + strings.Repeat(`1,`, maxArgumentsNodes) + `1]`: "check: too many values",
+	} {
+		if verdict := s.Check([]byte(value)); verdict.Unchecked != want || verdict.Problems != nil {
+			t.Errorf("%.20s: %v", value, verdict)
 		}
 	}
-	if s.Check(nil) == nil {
+	if s.Check([]byte("null")).Problems == nil {
 		t.Error("null is taken for a string")
 	}
 }

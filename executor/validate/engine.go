@@ -30,11 +30,12 @@ func newEngine(s *schema.Schema) func() *engine {
 	})
 }
 
-func (e *engine) check(arguments any) []Problem {
-	if e.accepts != nil && e.accepts(arguments) {
-		return nil
+func (e *engine) check(arguments any) Verdict {
+	v := Verdict{Notes: e.notes(arguments)}
+	if e.accepts == nil || !e.accepts(arguments) {
+		v.Problems = report(e.rule.explain(arguments, nil))
 	}
-	return report(e.rule.explain(arguments, nil))
+	return v
 }
 
 // compileRule compiles a rule with gojsonschema. It returns nil if gojsonschema

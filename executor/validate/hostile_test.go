@@ -82,7 +82,7 @@ func TestUnjudged(t *testing.T) {
 				if got := s.Unjudged(); got != c.want {
 					t.Errorf("unjudged: %q", got)
 				}
-				if problems := s.Check(decoded(t, `{"p":1}`)); problems != nil {
+				if problems := s.Check([]byte(`{"p":1}`)).Problems; problems != nil {
 					t.Errorf("problems: %v", problems)
 				}
 			})
@@ -122,7 +122,7 @@ func TestManyReferences(t *testing.T) {
 	if err != nil || len(written) > 20*towers*depth*len(`{"$ref":"#/$defs/0"}`) {
 		t.Errorf("the rules take %d bytes, %v", len(written), err)
 	}
-	if problems := New(s).Check("x"); problems != nil {
+	if problems := New(s).Check([]byte(`"x"`)).Problems; problems != nil {
 		t.Errorf("problems: %v", problems)
 	}
 }
@@ -166,11 +166,8 @@ func TestExponential(t *testing.T) {
 			t.Fatal(why)
 		}
 		s.limit = time.Microsecond
-		if problems := s.Check(decoded(t, `1`)); problems != nil {
-			t.Errorf("problems: %v", problems)
-		}
-		if why := s.Skipped(); why != "check: took too long" {
-			t.Errorf("skipped: %q", why)
+		if verdict := s.Check([]byte(`1`)); verdict.Problems != nil || verdict.Unchecked != "check: took too long" {
+			t.Errorf("verdict: %v", verdict)
 		}
 		for s.isOverdue.Load() { // it must not run on into other tests
 			runtime.Gosched()
@@ -199,8 +196,8 @@ func blocked(t *testing.T) (s *Validator, started *atomic.Int32, end chan struct
 func TestSlowCheckCostsOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, end := blocked(t)
-		bad := []any{"a", "a"}
-		if problems := s.Check(bad); problems != nil {
+		bad := []byte(`["a","a"]`)
+		if problems := s.Check(bad).Problems; problems != nil {
 			t.Errorf("the slow call: %v", problems)
 		}
 		if why := s.Unjudged(); why != "" {
@@ -208,7 +205,7 @@ func TestSlowCheckCostsOneCall(t *testing.T) {
 		}
 		close(end)
 		synctest.Wait()
-		if problems := s.Check(bad); len(problems) != 1 {
+		if problems := s.Check(bad).Problems; len(problems) != 1 {
 			t.Errorf("the next call: %v", problems)
 		}
 	})
@@ -218,7 +215,7 @@ func TestSlowCheckCostsOneCall(t *testing.T) {
 func TestSlowCompileCostsOneCall(t *testing.T) {
 	s := New(schema.New([]byte(`{"type":"object","required":["a"]}`)))
 	s.limit = 0
-	for len(s.Check(map[string]any{})) == 0 {
+	for len(s.Check([]byte(`{}`)).Problems) == 0 {
 		runtime.Gosched()
 	}
 }
@@ -232,8 +229,8 @@ func TestOneRunaway(t *testing.T) {
 		var callers sync.WaitGroup
 		for range 10 {
 			callers.Go(func() {
-				if problems, isJudged := s.Judge([]any{}); problems != nil || isJudged {
-					t.Errorf("judged %t, problems: %v", isJudged, problems)
+				if verdict := s.Check([]byte(`[]`)); verdict.Problems != nil || verdict.Unchecked == "" {
+					t.Errorf("verdict: %v", verdict)
 				}
 			})
 		}
@@ -258,7 +255,7 @@ func TestFewRunaways(t *testing.T) {
 		var ends []chan struct{}
 		for range 3 * maxOverdue {
 			s, n, end := blocked(t)
-			s.Check([]any{})
+			s.Check([]byte(`[]`))
 			started += int(n.Load())
 			ends = append(ends, end)
 		}
@@ -271,7 +268,7 @@ func TestFewRunaways(t *testing.T) {
 		synctest.Wait()
 		s, n, end := blocked(t)
 		close(end)
-		if problems := s.Check([]any{"a", "a"}); len(problems) != 1 || n.Load() != 1 {
+		if problems := s.Check([]byte(`["a","a"]`)).Problems; len(problems) != 1 || n.Load() != 1 {
 			t.Errorf("after they have ended: %v", problems)
 		}
 	})
@@ -286,14 +283,11 @@ func TestPanic(t *testing.T) {
 		}
 		real := s.judge.engine().accepts
 		s.judge.engine().accepts = func(any) bool { panic("a bug") }
-		if problems := s.Check("no object"); problems != nil {
-			t.Errorf("problems: %v", problems)
-		}
-		if why := s.Skipped(); why != "check: panic: a bug" {
-			t.Errorf("skipped: %q", why)
+		if verdict := s.Check([]byte(`"no object"`)); verdict.Problems != nil || verdict.Unchecked != "check: panic: a bug" {
+			t.Errorf("verdict: %v", verdict)
 		}
 		s.judge.engine().accepts = real
-		if problems := s.Check("no object"); len(problems) != 1 {
+		if problems := s.Check([]byte(`"no object"`)).Problems; len(problems) != 1 {
 			t.Errorf("the next call: %v", problems)
 		}
 	}
@@ -307,10 +301,10 @@ func TestPatternBudget(t *testing.T) {
 		properties = append(properties, fmt.Sprintf(`"p%03d":{"pattern":"^[a-z]{900}%d$"}`, i, i))
 	}
 	s := patient(`{"properties":{` + strings.Join(properties, ",") + `}}`)
-	if problems := s.Check(decoded(t, `{"p000":"no"}`)); len(problems) != 1 {
+	if problems := s.Check([]byte(`{"p000":"no"}`)).Problems; len(problems) != 1 {
 		t.Errorf("the first pattern: %v", problems)
 	}
-	if problems := s.Check(decoded(t, `{"p199":"no"}`)); problems != nil {
+	if problems := s.Check([]byte(`{"p199":"no"}`)).Problems; problems != nil {
 		t.Errorf("the last pattern: %v", problems)
 	}
 }
@@ -323,7 +317,7 @@ func TestDisagreement(t *testing.T) {
 		t.Fatal(why)
 	}
 	s.judge.engine().accepts = func(any) bool { return false }
-	if problems := s.Check(map[string]any{}); problems != nil {
+	if problems := s.Check([]byte(`{}`)).Problems; problems != nil {
 		t.Errorf("problems: %v", problems)
 	}
 }
@@ -331,15 +325,15 @@ func TestDisagreement(t *testing.T) {
 func TestConcurrent(t *testing.T) {
 	for _, declared := range []string{"", draft7Declared + ","} {
 		s := patient(`{` + declared + `"properties":{"a":{"$ref":"#/$defs/s"},"b":{"uniqueItems":true}},"required":["a"],"$defs":{"s":{"type":"string"}}}`)
-		good, bad := decoded(t, `{"a":"x","b":[1,2]}`), decoded(t, `{"b":[1,1]}`)
+		good, bad := []byte(`{"a":"x","b":[1,2]}`), []byte(`{"b":[1,1]}`)
 		var callers sync.WaitGroup
 		for range 8 {
 			callers.Go(func() {
 				for range 50 {
-					if problems := s.Check(good); problems != nil {
+					if problems := s.Check(good).Problems; problems != nil {
 						t.Errorf("good: %v", problems)
 					}
-					if problems := s.Check(bad); len(problems) != 2 {
+					if problems := s.Check(bad).Problems; len(problems) != 2 {
 						t.Errorf("bad: %v", problems)
 					}
 				}
@@ -356,10 +350,10 @@ func BenchmarkCheck(b *testing.B) {
 	for name, declared := range map[string]string{"draft 7": draft7Declared + ",", "modern": ""} {
 		b.Run(name, func(b *testing.B) {
 			s := New(schema.New([]byte(`{` + declared + `"type":"object","properties":{"path":{"type":"string"},"tail":{"type":"integer"},"mode":{"enum":["r","w"]}},"required":["path"],"additionalProperties":false}`)))
-			value := decoded(b, `{"path":"/tmp/a","tail":5,"mode":"r"}`)
+			value := []byte(`{"path":"/tmp/a","tail":5,"mode":"r"}`)
 			b.ReportAllocs()
 			for b.Loop() {
-				if s.Check(value) != nil {
+				if s.Check(value).Problems != nil {
 					b.Fatal("refused")
 				}
 			}

@@ -100,13 +100,9 @@ func (r *reducer) byPattern(n rawjson.Node) (rules []patternProperty) {
 
 // value decodes a value. A number that is out of range gives the schema up.
 func (r *reducer) value(n rawjson.Node) any {
-	value, err := Decode(n.Raw())
-	if err == nil {
-		_, err = measure(value, maxSchemaDepth, maxSchemaNodes)
-	}
+	value, err := decode(n)
 	if err != nil {
 		r.fail("%w", err)
-		return nil
 	}
 	return value
 }

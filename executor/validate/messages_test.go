@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
 )
 
@@ -222,7 +223,7 @@ func TestModernProblems(t *testing.T) {
 
 func TestWant(t *testing.T) {
 	s := patient(`{"properties":{"filter":{"anyOf":[{"type":"object"},{"type":"null"}]}},"required":["a"]}`)
-	problems := s.Check(decoded(t, `{"filter":"{}"}`))
+	problems := s.Check([]byte(`{"filter":"{}"}`)).Problems
 	if len(problems) != 2 || problems[0].Want != nil || !slices.Equal(problems[1].Want, []string{"object", "null"}) || !slices.Equal(problems[1].Path, []string{"filter"}) {
 		t.Errorf("problems are %#v", problems)
 	}
@@ -243,7 +244,7 @@ func checkLines(t *testing.T, schema, value string, want []string) {
 		t.Fatalf("not judged: %s", why)
 	}
 	var got []string
-	for _, p := range s.Check(decoded(t, value)) {
+	for _, p := range s.Check([]byte(value)).Problems {
 		got = append(got, p.String())
 	}
 	if why := s.Unjudged(); why != "" {
@@ -263,7 +264,11 @@ func patient(text string) *Validator {
 
 func decoded(t testing.TB, text string) any {
 	t.Helper()
-	value, err := Decode([]byte(text))
+	tree, err := rawjson.Parse([]byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	value, err := decode(tree.Root())
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

@@ -25,12 +25,6 @@ func (e *engine) notes(arguments any) []Problem {
 	return report(found)
 }
 
-// isNoted reports whether there can be notes on values of a rule.
-func (r *rule) isNoted() bool {
-	isOpen := r.additionalProperties == nil || !r.additionalProperties.never
-	return r.format != nil || len(r.properties) > 0 && isOpen
-}
-
 // step counts work and reports whether there may be more.
 func (n *noter) step(work int) bool {
 	n.steps += work

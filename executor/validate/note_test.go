@@ -52,12 +52,12 @@ func TestNotes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := patient(c.schema)
-			value := decoded(t, c.value)
-			if problems := s.Check(value); problems != nil {
-				t.Fatalf("problems: %v", problems)
+			verdict := s.Check([]byte(c.value))
+			if verdict.Problems != nil {
+				t.Fatalf("problems: %v", verdict.Problems)
 			}
 			var got []string
-			for _, n := range s.Notes(value) {
+			for _, n := range verdict.Notes {
 				got = append(got, n.String())
 			}
 			if !slices.Equal(got, c.want) {

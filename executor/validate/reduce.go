@@ -12,7 +12,6 @@ import (
 type reduced struct {
 	root  *rule
 	cheap bool // a check takes at most the size of the schema times the size of the value
-	noted bool // a rule can lead to a note
 }
 
 // reduce turns a schema into rules. It drops everything that cannot be judged, which
@@ -34,7 +33,6 @@ func reduce(s *schema.Schema) (reduced, error) {
 		r.inPlaceLength(rule, lengths)
 		out.cheap = out.cheap && !rule.costly()
 	}
-	out.noted = r.noted
 	return out, r.err
 }
 
@@ -55,7 +53,6 @@ type reducer struct {
 	pessimistic bool  // take unfinished rules for inexact
 	innerID     bool  // a schema that counts, below the root, has an $id
 	followed    bool  // there are references
-	noted       bool  // there can be notes on valid values
 	err         error // the first reason not to judge at all
 }
 
@@ -160,7 +157,6 @@ func (r *reducer) fill(out *rule, n rawjson.Node) {
 	if r.losses > before {
 		out.unevaluatedProperties, out.unevaluatedItems = nil, nil
 	}
-	r.noted = r.noted || out.isNoted()
 }
 
 // reference reads $ref and $dynamicRef, and gives the schema up for keywords that

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpx/internal/nearest"
+	"mcpx/internal/rawjson"
 )
 
 const (
@@ -18,7 +19,11 @@ const (
 // Describe names a JSON value by its type and beginning, as problems do:
 // `string "three"`.
 func Describe(raw []byte) string {
-	value, err := Decode(raw)
+	tree, err := rawjson.Parse(raw)
+	if err != nil {
+		return err.Error()
+	}
+	value, err := decode(tree.Root())
 	if err != nil {
 		return err.Error()
 	}

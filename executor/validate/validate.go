@@ -37,8 +37,11 @@ const (
 )
 
 var (
-	errTimeout = errors.New("took too long")
-	errBusy    = errors.New("earlier checks that took too long are still running")
+	errTimeout   = errors.New("took too long")
+	errBusy      = errors.New("earlier checks that took too long are still running")
+	errDeep      = errors.New("nested too deep")
+	errMany      = errors.New("too many values")
+	errSurrogate = errors.New("half of a surrogate pair") // decoding makes different strings equal
 )
 
 // overdue counts the checks that still run after their limit.
@@ -54,8 +57,6 @@ type Validator struct {
 	judge judge
 	err   error // why the schema cannot be judged
 
-	skipped atomic.Pointer[string] // why the first unchecked call passed
-
 	// A costly check cannot be stopped, so a schema has one at a time. Its caller
 	// holds turn while it waits.
 	turn      chan struct{}
@@ -66,7 +67,6 @@ type Validator struct {
 type judge struct {
 	quick  *quick         // nil for most schemas that are not flat
 	cheap  bool           // a check takes at most size of schema × size of arguments
-	noted  bool           // there can be notes on valid arguments
 	engine func() *engine // judges whatever quick does not accept
 }
 
@@ -94,20 +94,6 @@ func (v *Validator) Unjudged() string {
 	return ""
 }
 
-// Skipped returns why a call passed unchecked although the schema is enforced, ""
-// if none did.
-func (v *Validator) Skipped() string {
-	if why := v.skipped.Load(); why != nil {
-		return *why
-	}
-	return ""
-}
-
-func (v *Validator) skip(during string, err error) {
-	why := during + ": " + err.Error()
-	v.skipped.CompareAndSwap(nil, &why)
-}
-
 // Accepts reports whether raw arguments are surely valid and need no note, at a glance.
 // If it returns false, call Check. It never waits: before the schema is compiled it
 // accepts nothing.
@@ -115,74 +101,78 @@ func (v *Validator) Accepts(raw []byte) bool {
 	return v.ready.Load() && v.judge.quick.accepts(raw)
 }
 
-// Check returns what is wrong with arguments, as Decode returns them: nothing if
-// they are valid, cannot be judged, or take too long to judge. It only reads the
-// arguments, but after a timeout it still reads them when it has returned.
-func (v *Validator) Check(arguments any) []Problem {
-	problems, _ := v.Judge(arguments)
-	return problems
+// Verdict is the result of a check.
+type Verdict struct {
+	Problems []Problem // what is wrong with the arguments
+
+	// Notes are probable mistakes that do not make the arguments invalid: strings that do not
+	// fit their format, and undeclared properties whose names are close to declared ones.
+	Notes []Problem
+
+	Unchecked string // why the arguments were not checked, "" if they were
 }
 
-// Judge is Check, and reports whether the arguments were judged.
-func (v *Validator) Judge(arguments any) (problems []Problem, isJudged bool) {
-	if v.Unjudged() != "" {
-		return nil, false
+// Check checks arguments. They stay unchecked if they cannot be judged, or if that takes
+// too long, but under every schema they must be JSON without duplicate keys.
+func (v *Validator) Check(raw []byte) Verdict {
+	if err := rawjson.Check(raw); err != nil {
+		return Verdict{Problems: []Problem{{Text: err.Error()}}}
 	}
-	if !v.ready.Load() {
-		v.skip("compile", errTimeout)
-		return nil, false
+	if path := rawjson.DuplicateKey(raw); path != nil { // the upstream may use the other value
+		return Verdict{Problems: []Problem{{Path: path, Text: "given twice"}}}
 	}
-	problems, err := v.run(arguments, (*engine).check)
+	if why := v.Unjudged(); why != "" {
+		return Verdict{Unchecked: why}
+	}
+	verdict, err := v.run(raw)
 	if err != nil {
-		v.skip("check", err)
-		return nil, false
+		return Verdict{Unchecked: "check: " + err.Error()}
 	}
-	return problems, true
-}
-
-// Notes returns probable mistakes in valid arguments: strings that do not fit their
-// format, and undeclared properties whose names are close to those of declared ones. It
-// reads the arguments as Check does.
-func (v *Validator) Notes(arguments any) []Problem {
-	if v.Unjudged() != "" || !v.ready.Load() || !v.judge.noted {
-		return nil
-	}
-	notes, _ := v.run(arguments, (*engine).notes)
-	return notes
+	return verdict
 }
 
 // run runs a check: here if it surely ends soon, and else for no longer than the limit.
-// It finds nothing in arguments that cannot be judged.
-func (v *Validator) run(arguments any, check func(e *engine, arguments any) []Problem) ([]Problem, error) {
-	nodes, ok := sizeOf(arguments)
-	if !ok {
-		return nil, nil
+func (v *Validator) run(raw []byte) (Verdict, error) {
+	tree, err := rawjson.Parse(raw)
+	switch {
+	case err != nil:
+		return Verdict{}, err
+	case !v.ready.Load():
+		return Verdict{}, errors.New("the schema is still being compiled")
+	case rawjson.HasLoneSurrogate(raw):
+		return Verdict{}, errSurrogate
+	case tree.Len() > maxArgumentsNodes:
+		return Verdict{}, errMany
 	}
-	within := v.checkWithin
-	if v.judge.cheap && nodes <= maxInlineNodes {
-		within = recovered[[]Problem]
+	arguments, err := decode(tree.Root())
+	if err != nil {
+		return Verdict{}, err
 	}
-	return within(func() ([]Problem, error) { return check(v.judge.engine(), arguments), nil })
+	check := func() (Verdict, error) { return v.judge.engine().check(arguments), nil }
+	if v.judge.cheap && tree.Len() <= maxInlineNodes {
+		return recovered(check)
+	}
+	return v.checkWithin(check)
 }
 
 // checkWithin runs a check that might take long and waits no longer than the limit.
 // gojsonschema takes no context, so the check itself runs to its end. Until then,
 // no other check starts for this schema: errBusy.
-func (v *Validator) checkWithin(check func() ([]Problem, error)) ([]Problem, error) {
+func (v *Validator) checkWithin(check func() (Verdict, error)) (Verdict, error) {
 	v.turn <- struct{}{}
 	defer func() { <-v.turn }()
 	if v.isOverdue.Load() || overdue.Load() >= maxOverdue {
-		return nil, errBusy
+		return Verdict{}, errBusy
 	}
-	var problems []Problem
+	var verdict Verdict
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		problems, err = recovered(check)
+		verdict, err = recovered(check)
 	}()
 	if wait(done, v.limit) {
-		return problems, err
+		return verdict, err
 	}
 	v.isOverdue.Store(true)
 	overdue.Add(1)
@@ -191,7 +181,7 @@ func (v *Validator) checkWithin(check func() ([]Problem, error)) ([]Problem, err
 		v.isOverdue.Store(false)
 		overdue.Add(-1)
 	}()
-	return nil, errTimeout
+	return Verdict{}, errTimeout
 }
 
 func compile(s *schema.Schema) (judge, error) {
@@ -199,8 +189,8 @@ func compile(s *schema.Schema) (judge, error) {
 	switch {
 	case err != nil:
 		return judge{}, err
-	case rawjson.HasLoneSurrogate(root.Raw()): // decoding makes different names equal
-		return judge{}, errors.New("half of a surrogate pair")
+	case rawjson.HasLoneSurrogate(root.Raw()):
+		return judge{}, errSurrogate
 	case root.Tree().Depth() > maxSchemaDepth+1:
 		return judge{}, errDeep
 	case root.Tree().Len() > maxSchemaNodes:
@@ -210,7 +200,7 @@ func compile(s *schema.Schema) (judge, error) {
 	if err != nil {
 		return judge{}, err
 	}
-	return judge{quick: newQuick(r.root), cheap: r.cheap, noted: r.noted, engine: newEngine(s)}, nil
+	return judge{quick: newQuick(r.root), cheap: r.cheap, engine: newEngine(s)}, nil
 }
 
 // waitSteps is how many steps wait makes.

@@ -15,16 +15,17 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// Decode decodes one JSON value, with numbers as json.Number. It fails for more than
-// one value and for nesting beyond 256. Half of a surrogate pair becomes U+FFFD.
-func Decode(raw []byte) (any, error) {
-	if err := rawjson.Check(raw); err != nil {
-		return nil, err
+// decode decodes a value, with numbers as json.Number. It fails for a number that is out of
+// range.
+func decode(n rawjson.Node) (value any, err error) {
+	for scalar := range n.Scalars() {
+		if scalar.IsNumber() && !isInRange(string(scalar.Raw())) {
+			return nil, errors.New("a number out of range")
+		}
 	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder := json.NewDecoder(bytes.NewReader(n.Raw()))
 	decoder.UseNumber()
-	var value any
-	err := decoder.Decode(&value)
+	err = decoder.Decode(&value)
 	return value, err
 }
 
@@ -34,55 +35,6 @@ const (
 	maxDigits   = 400
 	maxExponent = len("e-999")
 )
-
-var (
-	errDeep   = errors.New("nested too deep")
-	errMany   = errors.New("too many values")
-	errNumber = errors.New("a number out of range")
-)
-
-// sizeOf counts the values in arguments. ok is false if they cannot be judged.
-func sizeOf(arguments any) (nodes int, ok bool) {
-	nodes, err := measure(arguments, rawjson.MaxDepth, maxArgumentsNodes)
-	return nodes, err == nil
-}
-
-// measure counts the values in v. It fails if v is deeper or larger than allowed, or
-// has a type that Decode does not produce.
-func measure(v any, depth, limit int) (nodes int, err error) {
-	if depth < 0 {
-		return 0, errDeep
-	}
-	if limit < 1 {
-		return 0, errMany
-	}
-	nodes = 1
-	inside := func(child any) error {
-		n, err := measure(child, depth-1, limit-nodes)
-		nodes += n
-		return err
-	}
-	switch v := v.(type) {
-	case nil, bool, string:
-	case json.Number:
-		return nodes, checkNumber(v.String())
-	case []any:
-		for _, child := range v {
-			if err := inside(child); err != nil {
-				return nodes, err
-			}
-		}
-	case map[string]any:
-		for _, child := range v {
-			if err := inside(child); err != nil {
-				return nodes, err
-			}
-		}
-	default:
-		return nodes, fmt.Errorf("a %T", v)
-	}
-	return nodes, nil
-}
 
 // members returns the members of an object by their keys, or the elements of an array by
 // their indexes. Other values have none.
@@ -103,20 +55,15 @@ func members(value any) iter.Seq2[string, any] {
 
 // IsNumber reports whether a text is exactly a JSON number, and one that Check can
 // judge.
-func IsNumber(text string) bool {
-	return rawjson.IsNumber([]byte(text)) && checkNumber(text) == nil
-}
+func IsNumber(text string) bool { return rawjson.IsNumber([]byte(text)) && isInRange(text) }
 
-func checkNumber(n string) error {
+func isInRange(n string) bool {
 	_, err := strconv.ParseFloat(n, 64)
 	exponent := strings.IndexAny(n, "eE")
-	if err != nil || len(n) > maxDigits || exponent >= 0 && len(n)-exponent > maxExponent {
-		return errNumber
-	}
-	return nil
+	return err == nil && len(n) <= maxDigits && (exponent < 0 || len(n)-exponent <= maxExponent)
 }
 
-// rational returns the exact value of a number that was measured before. The empty
+// rational returns the exact value of a decoded number. The empty
 // number is zero.
 func rational(n json.Number) *big.Rat {
 	exact, ok := new(big.Rat).SetString(n.String())

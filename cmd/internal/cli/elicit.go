@@ -193,11 +193,8 @@ func (q question) convert(p parameter, answer string) []byte {
 // problem explains why a value is not valid, "" if it is. Unlike the arguments of a tool, an
 // answer must also fit its format.
 func (q question) problem(value []byte) string {
-	form, err := validate.Decode(append(rawjson.AppendMember([]byte("{"), q.name, value), '}'))
-	if err != nil {
-		return err.Error()
-	}
-	for _, p := range append(q.form.Check(form), q.form.Notes(form)...) {
+	verdict := q.form.Check(append(rawjson.AppendMember([]byte("{"), q.name, value), '}'))
+	for _, p := range append(verdict.Problems, verdict.Notes...) {
 		switch isNumberOfItems := q.is("array") && len(p.Path) == 1; {
 		case len(p.Path) == 0 || p.Path[0] != q.name: // the other fields are asked for later
 		case len(q.choices) > 0 && !isNumberOfItems:
