@@ -120,7 +120,7 @@ type Call struct {
 	isAccepted bool             // isQuick has found the tool, and its schema accepts the arguments
 	selection  *selection.Query // Select, once prepare has read it
 	notes      []string         // about the arguments; the result ends with them
-	isOver     bool             // the event was reported
+	isOver     bool             // its result or error is known
 	hasAsked   bool             // the client was asked to sign in
 }
 
@@ -165,17 +165,11 @@ func (e *Executor) recoverCall(ctx context.Context, c *Call, done rpc.Done) {
 	if p == nil {
 		return
 	}
-	e.logPanic(c, p)
+	logging.Panic(e.log.Error().Str("server", c.Server).Str("tool", c.Tool), p).Msg("panic in call")
 	if !c.isOver {
-		e.finish(ctx, c, end{err: internalError(c)}, done)
+		e.finish(ctx, c, end{err: fmt.Errorf("internal error in a call of %s", c.Tool)}, done)
 	}
 }
-
-func (e *Executor) logPanic(c *Call, p any) {
-	logging.Panic(e.log.Error().Str("server", c.Server).Str("tool", c.Tool), p).Msg("panic in call")
-}
-
-func internalError(c *Call) error { return fmt.Errorf("internal error in a call of %s", c.Tool) }
 
 // quickBytes bounds the arguments that are checked in the goroutine that reads the
 // client's messages, since that delays the next message.
@@ -279,21 +273,16 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 // finish makes the result that the client gets, and reports the event. A new policy that
 // changes results belongs here.
 func (e *Executor) finish(ctx context.Context, c *Call, end end, done rpc.Done) {
+	defer e.recoverCall(ctx, c, done)
 	result, err := e.clientResult(c, end)
-	e.observe(c.event(outcome(ctx, cmp.Or(end.err, err)), len(result))) // end.err first, since clientResult may hide its kind
 	c.isOver = true
+	e.observe(c.event(outcome(ctx, cmp.Or(end.err, err)), len(result))) // end.err first, since clientResult may hide its kind
 	done(result, end.line, err)
 }
 
 // clientResult turns the end of a call into the client's result or error. In flat mode
 // results stay whole, and errors are MCP errors.
 func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
-	defer func() {
-		if p := recover(); p != nil { // the goroutine of finish may not run recoverCall
-			e.logPanic(c, p)
-			err = internalError(c)
-		}
-	}()
 	switch {
 	case c.isFlat:
 		return end.result, flatError(c.Server, end.err)
