@@ -26,21 +26,57 @@ func (e *Executor) Inspect(ctx context.Context, c upstream.Client, server, tool 
 
 // Describe is Inspect, but returns the lines about absent tools separately.
 func (e *Executor) Describe(ctx context.Context, c upstream.Client, server, tool string) (text string, absent []string, err error) {
+	m, err := e.Match(ctx, c, server, tool)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case tool == "" && m.Upstream == e.builtin.upstream:
+		return e.builtinListing(c, e.inspectTokens()), nil, nil
+	case tool == "":
+		return e.withNews(m.Upstream, e.wholeListing(c, m.Upstream)), nil, nil
+	}
+	return e.describe(c, m, tool), m.Absent, nil
+}
+
+// Match has the tools that a name, a glob or a comma-separated list names.
+type Match struct {
+	Upstream *live.Upstream
+	Tools    []*lists.Tool
+	IsName   bool     // it was the name of one tool
+	Absent   []string // a line for each name in a list that matches no tool
+}
+
+// Match finds tools as Inspect does, all tools if tool is empty.
+func (e *Executor) Match(ctx context.Context, c upstream.Client, server, tool string) (Match, error) {
 	u, err := e.Upstream(ctx, c, server)
 	if err != nil {
-		return "", nil, err
+		return Match{}, err
 	}
-	text, err = e.describe(c, u, tool)
-	if tool == "" && err == nil {
-		text = e.withNews(u, text)
+	if tool == "" {
+		return Match{Upstream: u, Tools: u.Tools}, nil
 	}
-	if err != nil && u.NeedsStart() { // the tool may be new
+	m := matchIn(u, tool)
+	if len(m.Tools) == 0 && u.NeedsStart() { // the tool may be new
 		if u, err = e.registry.For(c).Ready(ctx, u.Name); err != nil {
-			return "", nil, err
+			return Match{}, err
 		}
-		text, err = e.describe(c, u, tool)
+		m = matchIn(u, tool)
 	}
-	return text, Absent(u, tool), err
+	if len(m.Tools) == 0 {
+		return Match{}, unknownTool(u, tool)
+	}
+	return m, nil
+}
+
+func matchIn(u *live.Upstream, tool string) Match {
+	if t := toolOf(u, tool); t != nil {
+		return Match{Upstream: u, Tools: []*lists.Tool{t}, IsName: true}
+	}
+	m := Match{Upstream: u, Tools: match(u, tool)}
+	if len(m.Tools) > 0 {
+		m.Absent = absent(u, tool)
+	}
+	return m
 }
 
 // withNews returns a listing with a line about tools that have changed, if they have. Only
@@ -60,13 +96,9 @@ func (e *Executor) withNews(u *live.Upstream, text string) string {
 // newsBytes bounds the line about tools that have changed.
 const newsBytes = 400
 
-// Absent returns a line for each name in a comma-separated list that matches no tool of
-// u, with suggestions, as many as an answer may have. If no name matches, it returns nil,
-// because that is an error of Inspect.
-func Absent(u *live.Upstream, tool string) (lines []string) {
-	if !strings.Contains(tool, ",") || u.Tool(tool) != nil || len(match(u, tool)) == 0 {
-		return nil
-	}
+// absent returns a line for each name in a comma-separated list that matches no tool of
+// u, with suggestions, as many as an answer may have.
+func absent(u *live.Upstream, tool string) (lines []string) {
 	for name := range strings.SplitSeq(tool, ",") {
 		if name = strings.TrimSpace(name); name == "" || len(match(u, name)) > 0 {
 			continue
@@ -83,51 +115,18 @@ func Absent(u *live.Upstream, tool string) (lines []string) {
 const maxAbsent = 20
 
 // describe returns the text that Inspect shows of the tools that match.
-func (e *Executor) describe(c upstream.Client, u *live.Upstream, tool string) (string, error) {
+func (e *Executor) describe(c upstream.Client, m Match, tool string) string {
 	define := func(t *lists.Tool) string {
-		return string(definition(t, e.results.Shape(ownerOf(c), results.Tool{Server: u.Name, Name: t.Name})))
+		return string(definition(t, e.results.Shape(ownerOf(c), results.Tool{Server: m.Upstream.Name, Name: t.Name})))
 	}
-	switch {
-	case tool == "" && u == e.builtin.upstream:
-		return e.builtinListing(c, e.inspectTokens()), nil
-	case tool == "":
-		return e.wholeListing(c, u), nil
+	if m.IsName {
+		return define(m.Tools[0])
 	}
-	if t := toolOf(u, tool); t != nil {
-		return define(t), nil
+	full, ok := lines(m.Tools, define, e.inspectTokens())
+	if !ok || strings.ContainsAny(tool, "*?[") || tokens.Exceeds(full, e.inspectTokens()) {
+		return listing(m.Upstream, m.Tools, e.inspectTokens())
 	}
-	found := match(u, tool)
-	switch {
-	case len(found) == 0:
-		return "", unknownTool(u, tool)
-	case strings.ContainsAny(tool, "*?["):
-		return listing(u, found, e.inspectTokens()), nil
-	}
-	full, ok := lines(found, define, e.inspectTokens())
-	if !ok || tokens.Exceeds(full, e.inspectTokens()) {
-		return listing(u, found, e.inspectTokens()), nil
-	}
-	return full, nil
-}
-
-// Tools returns the tools that match a name, a glob or a comma-separated list, as in
-// Inspect; all tools if it is empty. isName reports whether it was the name of one tool.
-// Absent returns the names in a list that match no tool.
-func (e *Executor) Tools(ctx context.Context, c upstream.Client, server, tool string) (tools []*lists.Tool, isName bool, err error) {
-	u, err := e.Upstream(ctx, c, server)
-	if err != nil {
-		return nil, false, err
-	}
-	if tool == "" {
-		return u.Tools, false, nil
-	}
-	if t, err := e.Tool(ctx, c, server, tool); err == nil {
-		return []*lists.Tool{t}, true, nil
-	}
-	if tools = match(u, tool); len(tools) == 0 {
-		return nil, false, unknownTool(u, tool)
-	}
-	return tools, false, nil
+	return full
 }
 
 // definition returns a tool's definition for models: minified, as the upstream sent it,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 
-	"mcpx/executor"
 	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
@@ -82,25 +81,22 @@ func (c *inspectCmd) show(t *terminal, text string) error {
 
 // json prints all definitions, as the upstream sent them.
 func (c *inspectCmd) json(ctx context.Context, t *terminal, s *talk) error {
-	u, err := s.Executor.Upstream(ctx, nil, c.Server)
-	if err != nil {
-		return err
-	}
-	tools, one, err := s.Executor.Tools(ctx, nil, c.Server, c.Tool)
+	m, err := s.Executor.Match(ctx, nil, c.Server, c.Tool)
+	u := m.Upstream
 	switch {
 	case err != nil:
 		return err
-	case one:
-		return t.writeJSON(tools[0].Raw)
+	case m.IsName:
+		return t.writeJSON(m.Tools[0].Raw)
 	case c.Tool != "":
-		return cmp.Or(t.writeJSON(definitions(tools)), missing(executor.Absent(u, c.Tool)))
+		return cmp.Or(t.writeJSON(definitions(m.Tools)), missing(m.Absent))
 	}
 	b := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, u.Name))
 	b = rawjson.AppendMember(b, "state", rawjson.AppendString(nil, string(u.State)))
 	if u.Instructions != "" {
 		b = rawjson.AppendMember(b, "instructions", rawjson.AppendString(nil, u.Instructions))
 	}
-	return t.writeJSON(append(rawjson.AppendMember(b, "tools", definitions(tools)), '}'))
+	return t.writeJSON(append(rawjson.AppendMember(b, "tools", definitions(m.Tools)), '}'))
 }
 
 // definitions returns tools as their upstream sent them, each with its signature.
