@@ -163,11 +163,7 @@ func declares(s *schema.Schema, path []string) bool {
 // a string.
 func typesAt(s *schema.Schema, path []string) (types []string) {
 	for _, p := range schemasAt(s, path) {
-		for _, node := range append(p.Get("type").Elements(), p.Get("type")) {
-			if name, ok := node.String(); ok {
-				types = append(types, name)
-			}
-		}
+		types = append(types, schema.Types(p.Get("type"))...)
 	}
 	if slices.Contains(types, "string") {
 		return nil
