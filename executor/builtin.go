@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +24,6 @@ const Builtin = "mcpx"
 // builtin is the built-in server.
 type builtin struct {
 	upstream *live.Upstream
-	flat     *live.Upstream // with only the tools that flat mode lists
 	tools    map[string]builtinTool
 }
 
@@ -54,7 +52,7 @@ const readResultHelp = `Read part of a kept result; select (also in exec) is "id
 var flatTools = []string{"servers", "show_config"}
 
 func newBuiltin(e *Executor) builtin {
-	var definitions, flat []lists.Item
+	var definitions []lists.Item
 	run := map[string]builtinTool{}
 	for _, t := range []struct {
 		name, description, schema string
@@ -90,12 +88,9 @@ func newBuiltin(e *Executor) builtin {
 	} {
 		definition, _ := json.Marshal(map[string]any{"name": t.name, "description": t.description, "inputSchema": json.RawMessage(t.schema)})
 		definitions = append(definitions, lists.Item{Key: t.name, Raw: definition})
-		if slices.Contains(flatTools, t.name) {
-			flat = append(flat, lists.Item{Key: t.name, Raw: definition})
-		}
 		run[t.name] = t.run
 	}
-	return builtin{upstream: live.NewUpstream(Builtin, definitions), flat: live.NewUpstream(Builtin, flat), tools: run}
+	return builtin{upstream: live.NewUpstream(Builtin, definitions), tools: run}
 }
 
 // callBuiltin runs a built-in tool.

@@ -48,7 +48,7 @@ func (e *Executor) Exposure(c upstream.Client) *Exposure {
 	if e.settings.Load().profile.Prefix {
 		style = prefixedNames
 	}
-	from := func(c *registry.Catalog) any { return expose(c, e.builtin.flat, style) }
+	from := func(c *registry.Catalog) any { return expose(c, e.builtin.upstream, style) }
 	return e.registry.For(c).Catalog().Derived(style, from).(*Exposure)
 }
 
@@ -69,19 +69,19 @@ const (
 	ownNames                       // the upstream's own names: mcpx is a transparent proxy
 )
 
-// expose returns the Exposure of a catalog. If names are prefixed, it has the tools of
+// expose returns the Exposure of a catalog. If names are prefixed, it has the flatTools of
 // builtin too.
 func expose(c *registry.Catalog, builtin *live.Upstream, style nameStyle) *Exposure {
 	x := &Exposure{catalog: c}
 	tools, prompts, resources, templates := newFrontNames(style), newFrontNames(style), newFrontNames(style), newFrontNames(style)
-	addTools := func(u *live.Upstream) {
-		for _, t := range u.Tools {
-			name := tools.add(u.Name, t.Name)
-			x.Tools = append(x.Tools, Exposed{Name: name, Key: t.Name, Upstream: u, Raw: flatTool(u.Name, name, t, style)})
-		}
+	addTool := func(u *live.Upstream, t *lists.Tool) {
+		name := tools.add(u.Name, t.Name)
+		x.Tools = append(x.Tools, Exposed{Name: name, Key: t.Name, Upstream: u, Raw: flatTool(u.Name, name, t, style)})
 	}
 	for _, u := range c.Upstreams {
-		addTools(u)
+		for _, t := range u.Tools {
+			addTool(u, t)
+		}
 		for _, p := range u.Prompts {
 			name := prompts.add(u.Name, p.Key)
 			x.Prompts = append(x.Prompts, Exposed{Name: name, Key: p.Key, Upstream: u, Raw: rename(p.Raw, "name", name, p.Key)})
@@ -95,8 +95,10 @@ func expose(c *registry.Catalog, builtin *live.Upstream, style nameStyle) *Expos
 			x.Templates = append(x.Templates, Exposed{Name: uri, Key: t.Key, Upstream: u, Raw: rename(t.Raw, "uriTemplate", uri, t.Key), matches: matcher(uri)})
 		}
 	}
-	if style == prefixedNames {
-		addTools(builtin)
+	for _, name := range flatTools {
+		if style == prefixedNames {
+			addTool(builtin, builtin.Tool(name))
+		}
 	}
 	x.tools, x.prompts, x.resources = byName(x.Tools), byName(x.Prompts), byName(x.Resources)
 	return x
@@ -194,50 +196,42 @@ func (n *frontNames) addURI(server, uri string) string {
 
 func uriPrefix(server string) string { return "mcpx://" + url.PathEscape(server) + "/" }
 
-// starting decides how a lookup treats servers in their first start.
-type starting int
-
-const (
-	awaitStarting  starting = iota // they may list the resource, so it cannot be found yet
-	ignoreStarting                 // mcpx has waited for them
-)
-
 // template returns a template by its URI on the front, or else the resource with that
 // URI.
-func (x *Exposure) template(uri string, s starting) *Exposed {
+func (x *Exposure) template(uri string) (found *Exposed, isFinal bool) {
 	for i := range x.Templates {
 		if x.Templates[i].Name == uri {
-			return &x.Templates[i]
+			return &x.Templates[i], true
 		}
 	}
-	return x.resource(uri, s)
+	return x.resource(uri)
 }
 
 // resource finds the upstream that has a URI: the one whose prefix the URI has, the first
 // that lists it or has a template for it, or the only one that has resources. It returns
-// nil if there is none. With awaitStarting it also returns nil if an upstream in its
-// first start would take precedence.
-func (x *Exposure) resource(uri string, s starting) *Exposed {
+// nil if there is none. isFinal is false if an upstream in its first start may list the URI
+// and would take precedence.
+func (x *Exposure) resource(uri string) (found *Exposed, isFinal bool) {
 	var only *live.Upstream
-	mustWait := false
 	several := false
+	isFinal = true
 	for _, u := range x.catalog.Upstreams {
 		if key, ok := strings.CutPrefix(uri, uriPrefix(u.Name)); ok && !u.ToolsOnly {
-			return &Exposed{Name: uri, Key: key, Upstream: u}
+			return &Exposed{Name: uri, Key: key, Upstream: u}, true
 		}
-		if found := x.listed(uri, u); found != nil && !mustWait {
-			return found
+		if found := x.listed(uri, u); found != nil {
+			return found, isFinal
 		}
-		mustWait = mustWait || s == awaitStarting && u.InFirstStart()
+		isFinal = isFinal && !u.InFirstStart()
 		if u.Has("resources") {
 			several = only != nil
 			only = u
 		}
 	}
-	if only == nil || several || mustWait {
-		return nil
+	if only == nil || several {
+		return nil, isFinal
 	}
-	return &Exposed{Name: uri, Key: uri, Upstream: only}
+	return &Exposed{Name: uri, Key: uri, Upstream: only}, isFinal
 }
 
 // listed returns the resource with a URI if one upstream lists it or has a template for

@@ -22,7 +22,7 @@ type Relay struct {
 	Params   []byte
 	Progress func(params []byte)
 
-	starting starting
+	isSettled bool // mcpx has waited for servers in their first start
 }
 
 // route is the destination of a request.
@@ -38,8 +38,8 @@ type route struct {
 var relayed = map[string]func(e *Executor, r Relay) (route, error){
 	"prompts/get":           (*Executor).routePrompt,
 	"resources/read":        (*Executor).routeRead,
-	"resources/subscribe":   (*Executor).routeSubscribe,
-	"resources/unsubscribe": (*Executor).routeUnsubscribe,
+	"resources/subscribe":   (*Executor).routeSubscription,
+	"resources/unsubscribe": (*Executor).routeSubscription,
 	"completion/complete":   (*Executor).routeCompletion,
 }
 
@@ -91,7 +91,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 func (e *Executor) findRoute(ctx context.Context, r Relay, find func(e *Executor, r Relay) (route, error)) (to route, err error) {
 	if to, err = find(e, r); is[unknown](err) {
 		e.Settle(ctx, r.Client, routeTime)
-		r.starting = ignoreStarting
+		r.isSettled = true
 		to, err = find(e, r)
 	}
 	if owner := e.absent(r); owner != "" && is[unknown](err) {
@@ -196,8 +196,8 @@ func (e *Executor) findResource(r Relay) (*Exposed, error) {
 	if uri == "" {
 		return nil, badRequest(`"uri" must be the URI of a resource`)
 	}
-	to := e.Exposure(r.Client).resource(uri, r.starting)
-	if to == nil {
+	to, isFinal := e.Exposure(r.Client).resource(uri)
+	if to == nil || !isFinal && !r.isSettled {
 		return nil, unknown{&rpc.Error{Code: CodeResourceNotFound, Message: "Resource not found: " + uri, Data: errorData("uri", uri)}}
 	}
 	if e.Exposure(r.Client).listed(uri, to.Upstream) == nil && isWithheld(to) {
@@ -241,17 +241,13 @@ func renameContents(result []byte, key, name string) []byte {
 	return rawjson.With(result, "contents", append(contents, ']'))
 }
 
-func (e *Executor) routeSubscribe(r Relay) (route, error) {
+func (e *Executor) routeSubscription(r Relay) (route, error) {
 	to, err := e.findResource(r)
 	return route{to: to, local: func(ctx context.Context) ([]byte, error) {
+		if r.Method == "resources/unsubscribe" {
+			return []byte("{}"), e.registry.Unsubscribe(ctx, r.Client, to.Upstream.Name, to.Key)
+		}
 		return []byte("{}"), e.registry.Subscribe(ctx, r.Client, to.Upstream.Name, to.Key, to.Name)
-	}}, err
-}
-
-func (e *Executor) routeUnsubscribe(r Relay) (route, error) {
-	to, err := e.findResource(r)
-	return route{to: to, local: func(ctx context.Context) ([]byte, error) {
-		return []byte("{}"), e.registry.Unsubscribe(ctx, r.Client, to.Upstream.Name, to.Key)
 	}}, err
 }
 
@@ -259,16 +255,17 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 	ref := rawjson.Get(r.Params, "ref")
 	var to *Exposed
 	var member string
-	kind := text(ref, "type")
+	kind, isFinal := text(ref, "type"), true
 	switch kind {
 	case "ref/prompt":
 		member, to = "name", e.Exposure(r.Client).prompts[text(ref, "name")]
 	case "ref/resource":
-		member, to = "uri", e.Exposure(r.Client).template(text(ref, "uri"), r.starting)
+		member = "uri"
+		to, isFinal = e.Exposure(r.Client).template(text(ref, "uri"))
 	default:
 		return route{}, badRequest(`"ref.type" must be "ref/prompt" or "ref/resource"`)
 	}
-	if to == nil {
+	if to == nil || !isFinal && !r.isSettled {
 		name := text(ref, member)
 		return route{}, unknown{invalidParams("ref", name, "there is no "+kind+" '"+name+"' to complete")}
 	}

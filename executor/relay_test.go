@@ -153,10 +153,10 @@ func TestTemplatesThatAreNone(t *testing.T) {
 	u := live.NewUpstream("a", nil)
 	u.Templates = []lists.Item{{Key: "bad://{", Raw: []byte(`{"uriTemplate":"bad://{"}`)}}
 	x := expose(&registry.Catalog{Upstreams: []*live.Upstream{u}}, nil, ownNames)
-	if got := x.resource("bad://{", ignoreStarting); got != nil {
+	if got, _ := x.resource("bad://{"); got != nil {
 		t.Errorf("a URI is found: %+v", got)
 	}
-	if got := x.template("bad://{", ignoreStarting); got == nil || !strings.HasPrefix(got.Key, "bad") {
+	if got, _ := x.template("bad://{"); got == nil || !strings.HasPrefix(got.Key, "bad") {
 		t.Errorf("the template is not found: %+v", got)
 	}
 }
