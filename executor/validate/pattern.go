@@ -42,6 +42,11 @@ func (r *reducer) pattern(ecma string) (p *pattern, ok bool) {
 	return p, true
 }
 
+// patternToken matches one character or escape of a pattern. It does not match
+// back-references, and letters that mean something else in Go.
+var patternToken = regexp.MustCompile(`(?s)^(?:\\u([0-9a-fA-F]{4}|\{[0-9a-fA-F]{1,6}\})|` +
+	`\\(?:[dDwWsSbBtnrvf]|x[0-9a-fA-F]{2}|[pP]\{\w+\}|[^0-9A-Za-z])|\[\^?|[^\\])`)
+
 // goPattern rewrites an ECMA-262 pattern, as JSON Schema uses it, for Go's regexp. ok
 // is false where Go has no such pattern (look-ahead), or where it might refuse
 // what ECMA-262 accepts.
@@ -49,86 +54,40 @@ func goPattern(ecma string) (re string, ok bool) {
 	if ecma == "" || len(ecma) > maxPatternBytes {
 		return "", false
 	}
-	p := patternReader{rest: ecma}
-	for p.rest != "" {
-		if !p.step() {
+	inClass, isNegated := false, false // inside [], inside [^]
+	for rest := ecma; rest != ""; {
+		found := patternToken.FindStringSubmatch(rest)
+		if found == nil {
 			return "", false
 		}
-	}
-	return p.out.String(), true
-}
-
-type patternReader struct {
-	rest    string
-	out     strings.Builder
-	class   bool // inside []
-	negated bool // inside [^]
-}
-
-// step reads one character or escape.
-func (p *patternReader) step() bool {
-	switch {
-	case p.rest[0] == '\\':
-		return p.escape()
-	case p.class:
-		p.class = p.rest[0] != ']'
-		if strings.HasPrefix(p.rest, "[:") { // a POSIX class in Go
-			return false
+		token := found[0]
+		rest = rest[len(token):]
+		switch {
+		case found[1] != "":
+			code, _ := strconv.ParseUint(strings.Trim(found[1], "{}"), 16, 32)
+			if utf16.IsSurrogate(rune(code)) {
+				return "", false
+			}
+			token = fmt.Sprintf(`\x{%x}`, code)
+		case token == `\s` && inClass:
+			token = moreSpace
+		case token == `\s`:
+			token = "[" + moreSpace + "]"
+		case token == `\S` && !inClass:
+			token = "[^" + moreSpace + "]"
+		case token == `\S` && isNegated: // Go's \S is the larger set
+			return "", false
+		case inClass && token == "[" && strings.HasPrefix(rest, ":"): // a POSIX class in Go
+			return "", false
+		case inClass:
+			inClass = token != "]"
+		case token[0] == '[':
+			inClass, isNegated = true, token == "[^"
+			if strings.HasPrefix(rest, "]") { // nothing, or anything, in ECMA-262
+				return "", false
+			}
 		}
-	case p.rest[0] == '[':
-		p.class = true
-		p.negated = strings.HasPrefix(p.rest, "[^")
-		if p.negated {
-			p.take(1)
-		}
-		if strings.HasPrefix(p.rest[1:], "]") { // nothing, or anything, in ECMA-262
-			return false
-		}
+		re += token
 	}
-	p.take(1)
-	return true
-}
-
-func (p *patternReader) take(n int) {
-	p.out.WriteString(p.rest[:n])
-	p.rest = p.rest[n:]
-}
-
-// replace writes text for the next n bytes.
-func (p *patternReader) replace(n int, text string) bool {
-	p.out.WriteString(text)
-	p.rest = p.rest[n:]
-	return true
-}
-
-var (
-	unicodeEscape = regexp.MustCompile(`^\\u([0-9a-fA-F]{4}|\{[0-9a-fA-F]{1,6}\})`)
-	sameEscape    = regexp.MustCompile(`^\\([dDwWbBtnrvf]|x[0-9a-fA-F]{2}|[pP]\{\w+\}|[^0-9A-Za-z])`)
-)
-
-func (p *patternReader) escape() bool {
-	if m := unicodeEscape.FindStringSubmatch(p.rest); m != nil {
-		code, _ := strconv.ParseUint(strings.Trim(m[1], "{}"), 16, 32)
-		if utf16.IsSurrogate(rune(code)) {
-			return false
-		}
-		return p.replace(len(m[0]), fmt.Sprintf(`\x{%x}`, code))
-	}
-	if m := sameEscape.FindString(p.rest); m != "" {
-		p.take(len(m))
-		return true
-	}
-	switch {
-	case strings.HasPrefix(p.rest, `\s`) && p.class:
-		return p.replace(2, moreSpace)
-	case strings.HasPrefix(p.rest, `\s`):
-		return p.replace(2, "["+moreSpace+"]")
-	case strings.HasPrefix(p.rest, `\S`) && p.class:
-		// Go's \S is the larger set: right as long as it is not negated.
-		p.take(2)
-		return !p.negated
-	case strings.HasPrefix(p.rest, `\S`):
-		return p.replace(2, "[^"+moreSpace+"]")
-	}
-	return false // a back-reference, or a letter that means something else in Go
+	return re, true
 }
