@@ -80,24 +80,19 @@ func readParts(result []byte) *parts {
 	return p
 }
 
-// withoutDuplicates returns an object in which every key occurs once, with its last
-// value, as any decoder would read it.
-func withoutDuplicates(object []byte) []byte {
-	last := map[string][]byte{}
-	n := 0
-	for key, value := range rawjson.Members(object) {
-		last[key] = value
-		n++
+// withoutDuplicates returns a result in which the members that readParts reads occur once,
+// with their last values, as any decoder would read them.
+func withoutDuplicates(result []byte) []byte {
+	count := map[string]int{}
+	for key := range rawjson.Members(result) {
+		count[key]++
 	}
-	if n == len(last) {
-		return object
+	for _, key := range []string{"content", "structuredContent"} {
+		if count[key] > 1 {
+			result = rawjson.With(result, key, rawjson.Get(result, key))
+		}
 	}
-	b := []byte("{")
-	for key := range rawjson.Members(object) {
-		b = rawjson.AppendMember(b, key, last[key])
-		delete(last, key)
-	}
-	return append(b, '}')
+	return result
 }
 
 // pieceOf finds the text of a text item or of an embedded resource.
@@ -170,11 +165,9 @@ func (r *Result) Text() string {
 
 // kept returns the texts and the JSON to keep, in memory of their own.
 func (p *parts) kept() kept {
-	k := kept{text: strings.Clone(strings.Join(p.all(), separator)), data: strings.Clone(p.data)}
-	if k.text == k.data {
-		k.text = k.data // one memory for both
-	}
-	return k
+	text := strings.Clone(strings.Join(p.all(), separator))
+	data := strings.Index(text, p.data)
+	return kept{text, text[data : data+len(p.data)]}
 }
 
 // removeStructured returns the edit that removes structuredContent.

@@ -67,19 +67,14 @@ type entry struct {
 // kept has the parts of a result that later calls can read.
 type kept struct {
 	text string // all texts, and structuredContent unless a text repeats it
-	data string // the JSON that paths, select and references read; empty if there is none
+	data string // the part of text that is JSON, which paths, select and references read; may be empty
 }
 
 // entryBytes is about the memory that an entry needs besides its texts.
 const entryBytes = 300
 
-// bytes returns the memory that is needed. The text is often the JSON itself.
-func (k kept) bytes() int {
-	if k.text == k.data {
-		return entryBytes + len(k.text)
-	}
-	return entryBytes + len(k.text) + len(k.data)
-}
+// bytes returns the memory that is needed.
+func (k kept) bytes() int { return entryBytes + len(k.text) }
 
 // New returns an empty store.
 func New(o Options) *Store {
