@@ -65,7 +65,7 @@ func hostiles(t *testing.T) []hostile {
 		{name: "endless stray lines", flags: record, keys: quick, tool: "fault", args: fault("endless stray lines"), want: silent, log: "such lines are skipped"},
 		{name: "endless stderr", flags: record, keys: quick, tool: "fault", args: fault("endless stderr"), want: silent},
 		{name: "endless progress", flags: record, keys: steady, tool: "fault", args: fault("endless progress"), want: tooSlow},
-		{name: "too many tools", flags: []string{"-tools", "10500"}, limits: map[string]any{"message_bytes": 8 << 20}, list: true, want: "bad: 10000 tools", well: true, log: "the list has more than 10000 items; the rest is left out"},
+		{name: "too many tools", flags: []string{"-tools", "10500"}, limits: map[string]any{"message_bytes": 8 << 20}, list: true, want: "bad: 10,000 tools", well: true, log: "the list has more than 10000 items; the rest is left out"},
 		{name: "too many pages", flags: []string{"-tools", "150", "-page-size", "1"}, list: true, want: "bad: 100 tools", well: true, log: "the list has more than 100 pages; the rest is left out"},
 		{name: "a cursor again and again", flags: []string{"-answers", repeated}, list: true, want: "bad: 1 tool\n", well: true, log: "the upstream repeats a page cursor"},
 	}

@@ -148,7 +148,7 @@ func TestInspectIsBounded(t *testing.T) {
 	p.initialize()
 	got := p.inspect("many", "")
 	lines := strings.Split(got, "\n")
-	if n := tokens.Count(got); n > 4000 || len(lines) < 100 || lines[0] != "many: 5000 tools" || lines[1] != "extra_0" || !strings.HasPrefix(lines[len(lines)-1], "… ") {
+	if n := tokens.Count(got); n > 4000 || len(lines) < 100 || lines[0] != "many: 5,000 tools" || lines[1] != "extra_0" || !strings.HasPrefix(lines[len(lines)-1], "… ") {
 		t.Errorf("%d lines, about %d tokens:\n%s", len(lines), n, clip(got))
 	}
 	if text := p.inspect("many", "extra_4999"); !strings.HasPrefix(text, `{"name":"extra_4999",`) {

@@ -190,7 +190,7 @@ func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, err
 			fmt.Fprintf(&b, "%s %s\n", u.Name, u.Reason)
 			continue
 		}
-		fmt.Fprintf(&b, "%s: %s, %s, %d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), u.Tokens())
+		fmt.Fprintf(&b, "%s: %s, %s, %d tokens in full", u.Name, u.State, plain.Count(len(u.Tools), "tool"), u.Tokens())
 		if u.State == live.Idle && !u.ListedAt.IsZero() {
 			fmt.Fprintf(&b, ", listed %s ago", age(time.Since(u.ListedAt)))
 		}

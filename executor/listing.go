@@ -69,7 +69,7 @@ func (e *Executor) wholeListing(c upstream.Client, u *live.Upstream) string {
 // heading returns the first line of a listing: the upstream, its number of tools, its
 // state and its instructions. It has at most budget tokens.
 func heading(u *live.Upstream, shown, budget int) string {
-	head := fmt.Sprintf("%s: %s", u.Name, count(len(u.Tools), "tool"))
+	head := fmt.Sprintf("%s: %s", u.Name, plain.Count(len(u.Tools), "tool"))
 	if shown != len(u.Tools) {
 		head += fmt.Sprintf(", %d shown", shown)
 	}
@@ -115,14 +115,6 @@ func age(d time.Duration) string {
 		return fmt.Sprintf("%d h", d/time.Hour)
 	}
 	return fmt.Sprintf("%d days", d/(24*time.Hour))
-}
-
-// count returns a number with its noun in singular or plural.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // lines returns one line for every item. ok is false if they cannot fit the budget.
@@ -179,7 +171,7 @@ func (e *Executor) builtinListing(c upstream.Client, budget int) string {
 	if len(servers) == 0 {
 		return own
 	}
-	head := fmt.Sprintf("%s\n%s:\n", own, count(len(servers), "server"))
+	head := fmt.Sprintf("%s\n%s:\n", own, plain.Count(len(servers), "server"))
 	for _, line := range []func(*live.Upstream) string{describedServer, serverLine, serverName} {
 		text, ok := lines(servers, line, budget)
 		if text = head + text; ok && tokens.Count(text) <= budget {
@@ -202,7 +194,7 @@ func describedServer(u *live.Upstream) string {
 }
 
 func serverLine(u *live.Upstream) string {
-	line := fmt.Sprintf("%s: %s, %s", u.Name, u.State, count(len(u.Tools), "tool"))
+	line := fmt.Sprintf("%s: %s, %s", u.Name, u.State, plain.Count(len(u.Tools), "tool"))
 	if review := u.Review(); review != "" {
 		line += "; " + review
 	}

@@ -142,7 +142,7 @@ func TestEveryToolIsReachedByAGlob(t *testing.T) {
 			t.Fatalf("%s matches %v", pattern, names(found))
 		}
 		text := listing(u, found, 4000)
-		if head := "srv: 10000 tools, 100 shown\n"; !strings.HasPrefix(text, head) || tokens.Count(text) > 4000 {
+		if head := "srv: 10,000 tools, 100 shown\n"; !strings.HasPrefix(text, head) || tokens.Count(text) > 4000 {
 			t.Fatalf("%s: the listing begins with %.50q and costs %d", pattern, text, tokens.Count(text))
 		}
 		for _, f := range found {

@@ -87,7 +87,7 @@ func (s *Store) grep(in searched, q Query) (string, error) {
 			g.match(l, at)
 		}
 	}
-	return g.text.String() + g.position(max(q.Offset, 0), counted(total, in.unit, in.unit+"s")), nil
+	return g.text.String() + g.position(max(q.Offset, 0), plain.Count(total, in.unit)), nil
 }
 
 // Limits of a pattern. Matching cannot be stopped, and takes up to about 10 ns for each
@@ -112,7 +112,7 @@ func compile(pattern string, size int) (*regexp.Regexp, error) {
 		return nil, fmt.Errorf("not an RE2 pattern: %w", err)
 	}
 	if len(program.Inst) > maxMatching/max(size, 1) {
-		return nil, fmt.Errorf("the pattern is too complex for a text of %s bytes; use a simpler one, or fewer repetitions like {100}", grouped(size))
+		return nil, fmt.Errorf("the pattern is too complex for a text of %s bytes; use a simpler one, or fewer repetitions like {100}", plain.Number(size))
 	}
 	return regexp.Compile(pattern)
 }
@@ -176,7 +176,7 @@ func (g *grepper) position(skipped int, in string) string {
 	case g.matched == 0:
 		return fmt.Sprintf("[no match in %s]", in)
 	case g.shown == 0:
-		return fmt.Sprintf("[%s in %s; with grep, offset and limit count matches: offset %d is past the end]", counted(g.matched, "match", "matches"), in, skipped)
+		return fmt.Sprintf("[%s in %s; with grep, offset and limit count matches: offset %d is past the end]", plain.Count(g.matched, "match"), in, skipped)
 	case next < g.matched:
 		return fmt.Sprintf("[matches %d-%d of %d in %s; with grep, offset and limit count matches: next offset %d]", skipped+1, next, g.matched, in, next)
 	default:

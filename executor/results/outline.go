@@ -184,7 +184,7 @@ func lines(text string) string {
 			headings = append(headings, strings.TrimSpace(line))
 		}
 	}
-	shape := counted(count, "line", "lines")
+	shape := plain.Count(count, "line")
 	if len(headings) > 0 {
 		shape += ": " + strings.Join(headings, ", ")
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpx/internal/nearest"
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
 
@@ -81,18 +82,10 @@ func showRule(r *rule) string { return show((&document{root: r, modern: true}).b
 // clip shortens a text to n characters and escapes unprintable ones.
 func clip(s string, n int) string {
 	head, more := cut(s, n)
-	var b strings.Builder
-	for _, r := range head {
-		if strconv.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
 	if more {
-		b.WriteString("…")
+		return plain.Line(head) + "…"
 	}
-	return b.String()
+	return plain.Line(head)
 }
 
 // cut returns the first n characters and whether there are more.

@@ -9,6 +9,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/lockfile"
+	"mcpx/internal/plain"
 )
 
 // approved returns the items of a list that are shown, and records those that wait for a
@@ -77,7 +78,7 @@ func (l *Lists) Review() string {
 	total := 0
 	for _, k := range Kinds {
 		if n := len(l.waiting[k.Pinned]); n > 0 {
-			parts = append(parts, plural(n, strings.TrimSuffix(string(k.Pinned), "s")))
+			parts = append(parts, plain.Count(n, strings.TrimSuffix(string(k.Pinned), "s")))
 			total += n
 		}
 	}
@@ -104,13 +105,6 @@ func (l *Lists) Gone() []string {
 		delete(left, item.Key)
 	}
 	return slices.Sorted(maps.Keys(left))
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // joinWords returns "a, b and c".
