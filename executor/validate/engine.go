@@ -25,8 +25,8 @@ type engine struct {
 // need more than quick. gojsonschema keeps ten times the size of a schema.
 func newEngine(s *schema.Schema) func() *engine {
 	return sync.OnceValue(func() *engine {
-		reduced, _ := reduce(s) // compile has found no error
-		return &engine{reduced.root, compileRule(reduced.root)}
+		root, _, _ := reduce(s) // compile has found no error
+		return &engine{root, compileRule(root)}
 	})
 }
 

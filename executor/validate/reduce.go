@@ -8,32 +8,27 @@ import (
 	"mcpx/internal/schema"
 )
 
-// reduced is a schema as rules.
-type reduced struct {
-	root  *rule
-	cheap bool // a check takes at most the size of the schema times the size of the value
-}
-
 // reduce turns a schema into rules. It drops everything that cannot be judged, which
-// may widen what the schema accepts but never narrows it.
-func reduce(s *schema.Schema) (reduced, error) {
+// may widen what the schema accepts but never narrows it. isCheap reports whether a check
+// takes at most the size of the schema times the size of the value.
+func reduce(s *schema.Schema) (root *rule, isCheap bool, err error) {
 	r := newReducer(s)
-	out := reduced{root: r.run()}
+	root = r.run()
 	if r.err == nil && r.misjudged() {
 		r = newReducer(s)
 		r.pessimistic = true
-		out.root = r.run()
+		root = r.run()
 	}
 	if r.err == nil && r.innerID && r.followed {
 		r.err = errors.New("references next to an inner $id")
 	}
-	out.cheap = len(r.rules) <= maxInlineNodes
+	isCheap = len(r.rules) <= maxInlineNodes
 	lengths := map[*rule]int{}
 	for _, rule := range r.rules {
 		r.inPlaceLength(rule, lengths)
-		out.cheap = out.cheap && !rule.costly()
+		isCheap = isCheap && !rule.costly()
 	}
-	return out, r.err
+	return root, isCheap, r.err
 }
 
 // reducer makes the rules of one schema.

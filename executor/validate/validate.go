@@ -65,9 +65,9 @@ type Validator struct {
 
 // judge is a compiled schema.
 type judge struct {
-	quick  *quick         // nil for most schemas that are not flat
-	cheap  bool           // a check takes at most size of schema × size of arguments
-	engine func() *engine // judges whatever quick does not accept
+	quick   *quick         // nil for most schemas that are not flat
+	isCheap bool           // a check takes at most size of schema × size of arguments
+	engine  func() *engine // judges whatever quick does not accept
 }
 
 // New returns a Validator for a tool's input schema. The work is done on first use.
@@ -149,7 +149,7 @@ func (v *Validator) run(raw []byte) (Verdict, error) {
 		return Verdict{}, err
 	}
 	check := func() (Verdict, error) { return v.judge.engine().check(arguments), nil }
-	if v.judge.cheap && tree.Len() <= maxInlineNodes {
+	if v.judge.isCheap && tree.Len() <= maxInlineNodes {
 		return recovered(check)
 	}
 	return v.checkWithin(check)
@@ -196,11 +196,11 @@ func compile(s *schema.Schema) (judge, error) {
 	case root.Tree().Len() > maxSchemaNodes:
 		return judge{}, errMany
 	}
-	r, err := reduce(s)
+	rules, isCheap, err := reduce(s)
 	if err != nil {
 		return judge{}, err
 	}
-	return judge{quick: newQuick(r.root), cheap: r.cheap, engine: newEngine(s)}, nil
+	return judge{quick: newQuick(rules), isCheap: isCheap, engine: newEngine(s)}, nil
 }
 
 // waitSteps is how many steps wait makes.
