@@ -100,7 +100,7 @@ func (r *reducer) byPattern(n rawjson.Node) (rules []patternProperty) {
 
 // value decodes a value. A number that is out of range gives the schema up.
 func (r *reducer) value(n rawjson.Node) any {
-	value, err := decode(n)
+	value, _, err := decode(n.Raw())
 	if err != nil {
 		r.fail("%w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
 )
 
@@ -264,11 +263,7 @@ func patient(text string) *Validator {
 
 func decoded(t testing.TB, text string) any {
 	t.Helper()
-	tree, err := rawjson.Parse([]byte(text))
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	value, err := decode(tree.Root())
+	value, _, err := decode([]byte(text))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

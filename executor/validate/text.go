@@ -10,7 +10,6 @@ import (
 
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
-	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 )
 
@@ -22,11 +21,7 @@ const (
 // Describe names a JSON value by its type and beginning, as problems do:
 // `string "three"`.
 func Describe(raw []byte) string {
-	tree, err := rawjson.Parse(raw)
-	if err != nil {
-		return err.Error()
-	}
-	value, err := decode(tree.Root())
+	value, _, err := decode(raw)
 	if err != nil {
 		return err.Error()
 	}

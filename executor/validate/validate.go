@@ -133,7 +133,7 @@ func (v *Validator) Check(raw []byte) Verdict {
 
 // run runs a check: here if it surely ends soon, and else for no longer than the limit.
 func (v *Validator) run(raw []byte) (Verdict, error) {
-	tree, err := rawjson.Parse(raw)
+	arguments, nodes, err := decode(raw)
 	switch {
 	case err != nil:
 		return Verdict{}, err
@@ -141,15 +141,11 @@ func (v *Validator) run(raw []byte) (Verdict, error) {
 		return Verdict{}, errors.New("the schema is still being compiled")
 	case rawjson.HasLoneSurrogate(raw):
 		return Verdict{}, errSurrogate
-	case tree.Len() > maxArgumentsNodes:
+	case nodes > maxArgumentsNodes:
 		return Verdict{}, errMany
 	}
-	arguments, err := decode(tree.Root())
-	if err != nil {
-		return Verdict{}, err
-	}
 	check := func() (Verdict, error) { return v.judge.engine().check(arguments), nil }
-	if v.judge.isCheap && tree.Len() <= maxInlineNodes {
+	if v.judge.isCheap && nodes <= maxInlineNodes {
 		return recovered(check)
 	}
 	return v.checkWithin(check)

@@ -15,18 +15,22 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// decode decodes a value, with numbers as json.Number. It fails for a number that is out of
-// range.
-func decode(n rawjson.Node) (value any, err error) {
-	for scalar := range n.Scalars() {
+// decode decodes a value, with numbers as json.Number, and counts the values in it. It fails
+// for a number that is out of range.
+func decode(raw []byte) (value any, nodes int, err error) {
+	tree, err := rawjson.Parse(raw)
+	if err != nil {
+		return nil, 0, err
+	}
+	for scalar := range tree.Root().Scalars() {
 		if scalar.IsNumber() && !isInRange(string(scalar.Raw())) {
-			return nil, errors.New("a number out of range")
+			return nil, 0, errors.New("a number out of range")
 		}
 	}
-	decoder := json.NewDecoder(bytes.NewReader(n.Raw()))
+	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	err = decoder.Decode(&value)
-	return value, err
+	return value, tree.Len(), err
 }
 
 // Numbers are limited to a size at which exact arithmetic is cheap, and to the range
