@@ -46,34 +46,24 @@ type rewriter struct {
 	edits       []Edit
 }
 
+// node rewrites a value, its key, and everything in it.
 func (r *rewriter) node(n Node) {
 	span := n.tree.spans[n.i]
-	switch kind := n.Kind(); {
-	case kind == '"':
-		old, _ := String(n.Raw())
-		r.put(span.start, span.end, old, r.replaceText(r.path, old))
-	case n.IsNumber():
-		old := string(n.Raw())
-		r.put(span.start, span.end, old, r.replaceText(r.path, old))
-	case kind == '[':
-		for child := range n.children() {
-			r.node(child)
+	if span.key != 0 {
+		key := n.key()
+		if r.replaceKey != nil {
+			r.put(span.key, span.key+uint32(len(n.rawKey())), key, r.replaceKey(key))
 		}
-	case kind == '{':
-		for child := range n.children() {
-			r.member(child)
-		}
+		r.path = append(r.path, key)
+		defer func() { r.path = r.path[:len(r.path)-1] }()
 	}
-}
-
-func (r *rewriter) member(n Node) {
-	start, key := n.tree.spans[n.i].key, n.key()
-	if r.replaceKey != nil {
-		r.put(start, start+uint32(len(n.rawKey())), key, r.replaceKey(key))
+	if n.Kind() == '"' || n.IsNumber() {
+		old := n.Text()
+		r.put(span.start, span.end, old, r.replaceText(r.path, old))
 	}
-	r.path = append(r.path, key)
-	r.node(n)
-	r.path = r.path[:len(r.path)-1]
+	for child := range n.children() {
+		r.node(child)
+	}
 }
 
 // put replaces a part of the value, unless it stays the same.
