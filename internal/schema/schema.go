@@ -33,7 +33,7 @@ type Schema struct {
 	err   error
 
 	scan    sync.Once
-	anchors anchors
+	anchors map[string]rawjson.Node // names that schemas have besides their place; zero: not exactly one schema
 }
 
 // Draft is a version of JSON Schema.
