@@ -177,7 +177,7 @@ func literalOf(n rawjson.Node, depth int) *typ {
 		}
 		return &typ{kind: list, rest: unionOf(elements)}
 	}
-	text := string(compact(n))
+	text := compact(n)
 	if len(text) > maxLiteral {
 		return &typ{text: literalBase(text)}
 	}

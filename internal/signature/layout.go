@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -11,7 +12,7 @@ const (
 	hardLimit = 2400
 )
 
-// maxParameters limits the work: more never fit.
+// maxParameters limits the work: more never fit. If there are more, required ones come first.
 const maxParameters = 256
 
 const separator = ", "
@@ -53,6 +54,10 @@ type part struct {
 
 // write writes a part, with fewer details if it is too long.
 func (l *layout) write(p *part) {
+	if l.least == typesLost {
+		p.losses, p.text = l.least, cmp.Or(strings.TrimSuffix(p.head, ": "), open.text)
+		return
+	}
 	for p.losses = max(p.losses, l.least); ; p.losses++ {
 		w := writer{buf: l.buf[:0], losses: p.losses}
 		w.put(p.head)
@@ -75,8 +80,12 @@ func (l *layout) write(p *part) {
 
 // parameters lists the properties of the arguments.
 func (l *layout) parameters(t *typ) {
-	props := mostImportant(t.props)
-	l.more = len(props) < len(t.props)
+	props := t.props
+	if l.more = len(props) > maxParameters; l.more {
+		required := slices.DeleteFunc(slices.Clone(props), func(p prop) bool { return !p.required })
+		optional := slices.DeleteFunc(slices.Clone(props), func(p prop) bool { return p.required })
+		props = append(required, optional...)[:maxParameters]
+	}
 	for _, p := range props {
 		head := p.head()
 		if head == "" {
@@ -88,29 +97,6 @@ func (l *layout) parameters(t *typ) {
 	if t.rest != nil && !l.more {
 		l.params = append(l.params, &part{head: restKey, typ: t.rest})
 	}
-}
-
-// mostImportant returns at most maxParameters of props, required ones first.
-func mostImportant(props []prop) []prop {
-	if len(props) <= maxParameters {
-		return props
-	}
-	optional := maxParameters
-	for _, p := range props {
-		if p.required {
-			optional--
-		}
-	}
-	var kept []prop
-	for _, p := range props {
-		if !p.required {
-			optional--
-		}
-		if (p.required || optional >= 0) && len(kept) < maxParameters {
-			kept = append(kept, p)
-		}
-	}
-	return kept
 }
 
 // fit returns the line, with all detail if that is short enough.
