@@ -166,7 +166,7 @@ func (s *Selection) findUnknown() {
 		}
 	}
 	if len(s.unknown) > 0 {
-		s.known = fieldsOf(s.all)
+		s.known = fieldsOf(s.all[:min(len(s.all), sampledRows)], maxNames+1)
 		s.query.fields = slices.DeleteFunc(slices.Clone(s.query.fields), func(p Path) bool { return slices.ContainsFunc(s.unknown, p.equal) })
 	}
 }
@@ -177,14 +177,16 @@ const (
 	maxNames    = 30
 )
 
-// fieldsOf returns the names of the fields that the first rows have, as a note shows them.
-func fieldsOf(rows []rawjson.Node) (names []string) {
-	for _, row := range rows[:min(len(rows), sampledRows)] {
+// fieldsOf returns the names of the fields that rows have, up to a limit.
+func fieldsOf(rows []rawjson.Node, limit int) (names []string) {
+	seen := map[string]bool{}
+	for _, row := range rows {
 		for key := range row.Members() {
-			if len(names) > maxNames {
+			if len(names) == limit {
 				return names
 			}
-			if key = shown(key); !slices.Contains(names, key) {
+			if !seen[key] {
+				seen[key] = true
 				names = append(names, key)
 			}
 		}
@@ -218,13 +220,17 @@ func (s *Selection) Note() string {
 
 // list returns names on one line, as many as a note may have.
 func list(names []string) string {
-	switch {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return "none"
-	case len(names) > maxNames:
-		return strings.Join(names[:maxNames], ", ") + ", …"
 	}
-	return strings.Join(names, ", ")
+	var all []string
+	for _, name := range names[:min(len(names), maxNames)] {
+		all = append(all, shown(name))
+	}
+	if len(names) > maxNames {
+		all = append(all, "…")
+	}
+	return strings.Join(all, ", ")
 }
 
 // maxName bounds a name in a note, in bytes.
