@@ -23,7 +23,6 @@ type layout struct {
 	more       bool   // some parameters are left out
 	soft, hard int    // limits, in bytes
 	least      int    // losses of detail that every part begins with
-	braces     bool   // around the parameters
 	buf        []byte // reused for each part
 }
 
@@ -151,9 +150,6 @@ func (l *layout) lastOptional() int {
 
 func (l *layout) size() int {
 	size := len(open.text)
-	if l.braces {
-		size += len("{}")
-	}
 	for _, p := range l.params {
 		size += len(p.text) + len(separator)
 	}
@@ -168,9 +164,5 @@ func (l *layout) line() string {
 	if l.more {
 		shown = append(shown, open.text)
 	}
-	line := strings.Join(shown, separator)
-	if l.braces {
-		line = "{" + line + "}"
-	}
-	return line
+	return strings.Join(shown, separator)
 }

@@ -51,9 +51,13 @@ func Returns(s *schema.Schema, limit int) string {
 	case t.kind == word:
 		return t.text
 	}
+	start, end := "", ""
+	if t.kind == object {
+		start, end = "{", "}"
+	}
 	l := newLayout(t)
-	l.soft, l.hard, l.least, l.braces = limit, limit, notesLost, t.kind == object
-	return l.fit()
+	l.soft, l.hard, l.least = limit-len(start+end), limit-len(start+end), notesLost
+	return start + l.fit() + end
 }
 
 // Some returns the parameters with the given names, and "…" if there are others. It returns the whole signature if a name

@@ -15,21 +15,16 @@ const (
 	borders = 8
 )
 
-// encoder splits pieces into tokens. Its memory does not depend on their length.
-type encoder struct {
-	windows [2]window
-}
-
 // encode returns how many tokens the piece has, at most limit, and how many of its bytes
 // they have.
-func (e *encoder) encode(piece string, limit int) (tokens, size int) {
+func (c *counter) encode(piece string, limit int) (tokens, size int) {
 	switch {
 	case limit <= 0:
 		return 0, 0
 	case rank(piece) != noRank:
 		return 1, len(piece)
 	}
-	current, next := &e.windows[0], &e.windows[1]
+	current, next := &c.windows[0], &c.windows[1]
 	current.encode(piece)
 	for size+windowSize < len(piece) {
 		n := current.advance(next, piece[size:])

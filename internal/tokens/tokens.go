@@ -98,12 +98,13 @@ func Shorten(text string, budget int) string {
 	return text[:Cut(text, budget-2)] + "…" // the mark has up to two tokens
 }
 
-// counter adds up the tokens of a text. It remembers the last piece that fit.
+// counter adds up the tokens of a text. It remembers the last piece that fit. Its memory
+// does not depend on the length of the pieces.
 type counter struct {
-	encoder
-	start  int // of the last piece
-	before int // tokens of the pieces before it
-	inside int // bytes of the next piece that fit
+	windows [2]window
+	start   int // of the last piece
+	before  int // tokens of the pieces before it
+	inside  int // bytes of the next piece that fit
 }
 
 // count returns the number of tokens in the pieces at the start of text that have at most
