@@ -59,7 +59,7 @@ func (c condition) isMetBy(n rawjson.Node) bool {
 
 // equals reports whether a value is the condition's value. 5 equals 5.0 and "5".
 func (c condition) equals(n rawjson.Node) bool {
-	if isNull(n) {
+	if rawjson.IsNull(n.Raw()) {
 		return c.value == "null" && !c.isQuoted
 	}
 	if n.Text() == c.value {
@@ -81,8 +81,6 @@ func (c condition) compare(n rawjson.Node) (order int, ok bool) {
 	}
 	return strings.Compare(text, c.value), n.Kind() == '"'
 }
-
-func isNull(n rawjson.Node) bool { return n.IsZero() || n.Kind() == 'n' }
 
 // compareNumbers compares two numbers exactly, however many digits they have. ok is
 // false if one of them is no number.

@@ -62,7 +62,7 @@ func (q *Query) rowsOf(value rawjson.Node) *Selection {
 		}
 	}
 	if q.isAboutRows() {
-		if array := onlyArray(value, q.names()); !array.IsZero() {
+		if array := onlyArray(value, q.paths()); !array.IsZero() {
 			return q.in(array, nil)
 		}
 	}
@@ -108,25 +108,23 @@ func (q *Query) isAboutRows() bool {
 	return len(q.fields) > 0 || len(q.where) > 0 || q.isCount || q.limit >= 0
 }
 
-// names returns the first name of each path.
-func (q *Query) names() (names []string) {
-	for _, f := range q.fields {
-		names = append(names, f[0].name)
-	}
+// paths returns the paths of the fields and of the conditions.
+func (q *Query) paths() []Path {
+	paths := slices.Clone(q.fields)
 	for _, c := range q.where {
-		names = append(names, c.path[0].name)
+		paths = append(paths, c.path)
 	}
-	return names
+	return paths
 }
 
 // onlyArray returns the only array of objects in an object, or in the only object in it.
-// It returns the zero Node if there is none, or if the object has one of the names.
-func onlyArray(object rawjson.Node, names []string) rawjson.Node {
+// It returns the zero Node if there is none, or if one of the paths begins in the object.
+func onlyArray(object rawjson.Node, paths []Path) rawjson.Node {
 	for object.Kind() == '{' {
 		var arrays, empty, objects []rawjson.Node
 		for key, value := range object.Members() {
 			switch {
-			case slices.Contains(names, key):
+			case slices.ContainsFunc(paths, func(p Path) bool { return p[0].name == key }):
 				return rawjson.Node{}
 			case value.Kind() == '{':
 				objects = append(objects, value)
@@ -155,11 +153,7 @@ func (s *Selection) findUnknown() {
 	if len(s.all) == 0 {
 		return
 	}
-	paths := slices.Clone(s.query.fields)
-	for _, c := range s.query.where {
-		paths = append(paths, c.path)
-	}
-	for _, p := range paths {
+	for _, p := range s.query.paths() {
 		leads := func(row rawjson.Node) bool { _, _, known := p.find(row); return known }
 		if !slices.ContainsFunc(s.all, leads) && !slices.ContainsFunc(s.unknown, p.equal) {
 			s.unknown = append(s.unknown, p)

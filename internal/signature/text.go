@@ -59,13 +59,15 @@ func key(name string) string {
 	return ""
 }
 
-// value writes a default value, or nothing if it is long.
-func value(n rawjson.Node) string {
-	if len(n.Raw()) > 4*maxDefault { // too long even without white space
+// defaultOf writes the default of a schema, or nothing if it is long. A default of null only says that the parameter is
+// optional.
+func defaultOf(n rawjson.Node) string {
+	value := n.Get("default")
+	if rawjson.IsNull(value.Raw()) || len(value.Raw()) > 4*maxDefault { // too long even without white space
 		return ""
 	}
-	if s := compact(n); len(s) <= maxDefault {
-		return s
+	if s := compact(value); len(s) <= maxDefault {
+		return " = " + s
 	}
 	return ""
 }
