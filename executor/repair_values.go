@@ -45,7 +45,7 @@ func (r valueRepair) run(raw []byte, problems []validate.Problem) (repaired []by
 // round repairs the values of all problems once. ok is false if one of them cannot be
 // repaired, or if there is none.
 func (r valueRepair) round(raw []byte, problems []validate.Problem) (repaired []byte, ok bool) {
-	tree, err := rawjson.Parse(raw)
+	root, err := rawjson.Parse(raw)
 	if err != nil {
 		return nil, false
 	}
@@ -54,7 +54,7 @@ func (r valueRepair) round(raw []byte, problems []validate.Problem) (repaired []
 		if slices.ContainsFunc(problems[:i], func(q validate.Problem) bool { return slices.Equal(p.Path, q.Path) }) {
 			continue // two rules for one value
 		}
-		n := tree.Root()
+		n := root
 		for _, step := range p.Path {
 			n = n.Child(step)
 		}

@@ -30,12 +30,12 @@ func Splice(text []byte, edits []Edit) []byte {
 // Everything else keeps its bytes. Rewrite returns the value itself if nothing changes,
 // and nil if the value is not valid JSON.
 func Rewrite(value []byte, key func(key string) string, text func(path []string, text string) string) []byte {
-	tree, err := Parse(value)
+	root, err := Parse(value)
 	if err != nil {
 		return nil
 	}
 	r := rewriter{replaceKey: key, replaceText: text}
-	r.node(tree.Root())
+	r.node(root)
 	return Splice(value, r.edits)
 }
 

@@ -40,21 +40,21 @@ const (
 	largeObject  = 32     // from this size a map finds a key faster than a scan
 )
 
-// Parse reads one JSON value. The tree keeps text, which must not change.
-func Parse(text []byte) (*Tree, error) {
+// Parse reads one JSON value. Its tree keeps text, which must not change.
+func Parse(text []byte) (root Node, err error) {
 	if len(text) >= math.MaxUint32 {
-		return nil, ErrSyntax
+		return Node{}, ErrSyntax
 	}
 	p := treeParser{cursor: cursor{b: text}, tree: &Tree{text: text}}
-	if err := p.value(0, 0); err != nil {
-		return nil, err
+	if err = p.value(0, 0); err == nil {
+		err = p.end()
+	}
+	if err != nil {
+		return Node{}, err
 	}
 	p.tree.spans = slices.Clone(p.tree.spans) // without the room for more
-	return p.tree, p.end()
+	return Node{tree: p.tree}, nil
 }
-
-// Root returns the whole value.
-func (t *Tree) Root() Node { return Node{tree: t} }
 
 // Len returns the number of values.
 func (t *Tree) Len() int { return len(t.spans) }

@@ -8,11 +8,11 @@ import (
 )
 
 func TestTree(t *testing.T) {
-	tree, err := Parse([]byte(` {"a": [1, "x", {"b": null}], "c\n": true, "é": -2.5e3, "": {}} `))
+	root, err := Parse([]byte(` {"a": [1, "x", {"b": null}], "c\n": true, "é": -2.5e3, "": {}} `))
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := tree.Root()
+	tree := root.Tree()
 	if tree.Len() != 9 || tree.Depth() != 3 || root.Len() != 4 {
 		t.Errorf("%d values, %d deep, %d members", tree.Len(), tree.Depth(), root.Len())
 	}
@@ -50,11 +50,11 @@ func TestTree(t *testing.T) {
 
 func parse(t *testing.T, text string) Node {
 	t.Helper()
-	tree, err := Parse([]byte(text))
+	root, err := Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tree.Root()
+	return root
 }
 
 // FuzzParse: a tree has the values that encoding/json has.
@@ -66,7 +66,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		tree, err := Parse(text)
+		root, err := Parse(text)
 		if (err == nil) != json.Valid(text) {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -79,7 +79,7 @@ func FuzzParse(f *testing.F) {
 		if err := decoder.Decode(&want); err != nil {
 			t.Fatal(err)
 		}
-		if got := decodeNode(tree.Root()); !reflect.DeepEqual(got, want) {
+		if got := decodeNode(root); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	})

@@ -78,12 +78,8 @@ func (s *Schema) Root() (rawjson.Node, error) {
 		if !utf8.Valid(text) {
 			text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
 		}
-		tree, err := rawjson.Parse(text)
-		if err != nil {
-			s.err = err
-			return
-		}
-		s.root, s.draft = tree.Root(), draftOf(tree.Root())
+		s.root, s.err = rawjson.Parse(text)
+		s.draft = draftOf(s.root)
 	})
 	return s.root, s.err
 }
