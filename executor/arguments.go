@@ -115,7 +115,7 @@ func (r valueRepair) run(raw []byte, verdict validate.Verdict) ([]byte, validate
 // round repairs the values of all problems once. ok is false if one of them cannot be
 // repaired, or if there is none.
 func (r valueRepair) round(raw []byte, problems []validate.Problem) (repaired []byte, ok bool) {
-	tree, err := rawjson.Parse(raw)
+	root, err := rawjson.Parse(raw)
 	if err != nil || len(problems) > maxRepairs {
 		return nil, false
 	}
@@ -124,7 +124,7 @@ func (r valueRepair) round(raw []byte, problems []validate.Problem) (repaired []
 		if slices.ContainsFunc(problems[:i], func(q validate.Problem) bool { return slices.Equal(p.Path, q.Path) }) {
 			continue // two rules for one value
 		}
-		n := tree.Root()
+		n := root
 		for _, step := range p.Path {
 			n = n.Child(step)
 		}

@@ -43,11 +43,11 @@ func (r *resolver) resolve(value []byte, path []string) ([]byte, error) {
 	if !isSound(value) {
 		return value, nil // the check of the arguments explains that
 	}
-	tree, err := rawjson.Parse(value)
+	root, err := rawjson.Parse(value)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.visit(tree.Root(), path); err != nil {
+	if err := r.visit(root, path); err != nil {
 		return nil, err
 	}
 	return rawjson.Splice(value, r.found), nil

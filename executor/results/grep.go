@@ -56,11 +56,7 @@ func valuesIn(root rawjson.Node, nodes []rawjson.Node) searched {
 	return searched{"value", size, func(yield func(line) bool) {
 		for _, n := range nodes {
 			for scalar := range n.Scalars() {
-				text, isString := scalar.String()
-				if !isString {
-					text = string(scalar.Raw())
-				}
-				if !yield(line{func() string { return locator.Pointer(scalar) }, text}) {
+				if !yield(line{func() string { return locator.Pointer(scalar) }, scalar.Text()}) {
 					return
 				}
 			}

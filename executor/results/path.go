@@ -22,8 +22,7 @@ func (k kept) parse() (rawjson.Node, error) {
 	if k.data == "" {
 		return rawjson.Node{}, errNotJSON
 	}
-	tree, err := rawjson.Parse([]byte(k.data))
-	return tree.Root(), err
+	return rawjson.Parse([]byte(k.data))
 }
 
 // stepsOf reads a path: a JSON Pointer, whose slash at the start may be missing, or a path
@@ -129,6 +128,6 @@ func joined(found []rawjson.Node, several bool) rawjson.Node {
 	if !several {
 		return found[0]
 	}
-	tree, _ := rawjson.Parse(join(found, several)) // its parts are valid
-	return tree.Root()
+	array, _ := rawjson.Parse(join(found, several)) // its parts are valid
+	return array
 }

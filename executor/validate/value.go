@@ -18,11 +18,11 @@ import (
 // decode decodes a value, with numbers as json.Number, and counts the values in it. It fails
 // for a number that is out of range.
 func decode(raw []byte) (value any, nodes int, err error) {
-	tree, err := rawjson.Parse(raw)
+	root, err := rawjson.Parse(raw)
 	if err != nil {
 		return nil, 0, err
 	}
-	for scalar := range tree.Root().Scalars() {
+	for scalar := range root.Scalars() {
 		if scalar.IsNumber() && !isInRange(string(scalar.Raw())) {
 			return nil, 0, errors.New("a number out of range")
 		}
@@ -30,7 +30,7 @@ func decode(raw []byte) (value any, nodes int, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	err = decoder.Decode(&value)
-	return value, tree.Len(), err
+	return value, root.Tree().Len(), err
 }
 
 // Numbers are limited to a size at which exact arithmetic is cheap, and to the range

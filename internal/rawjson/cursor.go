@@ -87,23 +87,14 @@ func (c *cursor) value(depth int) error {
 		return c.text()
 	case '{', '[':
 		return c.skip(depth)
-	}
-	return c.scalar()
-}
-
-// scalar moves past a number, true, false or null.
-func (c *cursor) scalar() error {
-	switch first := c.peek(); {
-	case first == '-' || first >= '0' && first <= '9':
-		return c.number()
-	case first == 't':
+	case 't':
 		return c.word("true")
-	case first == 'f':
+	case 'f':
 		return c.word("false")
-	case first == 'n':
+	case 'n':
 		return c.word("null")
 	}
-	return ErrSyntax
+	return c.number()
 }
 
 // container is an object or array that the cursor is in.

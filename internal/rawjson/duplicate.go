@@ -11,59 +11,47 @@ import (
 // after decoding; keys that differ only in halves of surrogate pairs are
 // different. Two readers of such an object may use different values for the key.
 func DuplicateKey(b []byte) []string {
-	if len(b) == 0 {
-		return nil
-	}
-	var room [24][]byte
-	f := duplicateFinder{cursor: cursor{b: b}, keys: room[:0]}
-	path, _ := f.find(0)
+	c := cursor{b: b}
+	path, _ := c.duplicateKey(0)
 	slices.Reverse(path) // it was collected from the inside out
 	return path
-}
-
-// duplicateFinder walks over a value and keeps the keys of the objects around the
-// cursor.
-type duplicateFinder struct {
-	cursor
-	keys [][]byte // as written, with their quotes; those of the inner objects last
 }
 
 // manyKeys is how many keys of an object are compared one by one; further keys go
 // into a map. Few arguments have that many.
 const manyKeys = 16
 
-// find moves past one value and returns the path to a duplicate key, innermost
+// duplicateKey moves past one value and returns the path to a duplicate key, innermost
 // first.
-func (f *duplicateFinder) find(depth int) (path []string, err error) {
-	f.space()
-	if first := f.peek(); first != '{' && first != '[' {
-		return nil, f.value(depth)
+func (c *cursor) duplicateKey(depth int) (path []string, err error) {
+	c.space()
+	if first := c.peek(); first != '{' && first != '[' {
+		return nil, c.value(depth)
 	}
-	base := len(f.keys)
-	defer func() { f.keys = f.keys[:base] }()
+	few := make([][]byte, 0, manyKeys) // as written, with their quotes
 	var many map[string]bool
-	in := f.open(depth)
-	for i := 0; f.next(&in); i++ {
+	in := c.open(depth)
+	for i := 0; c.next(&in); i++ {
 		if in.key == nil {
-			if path, in.err = f.find(depth + 1); path != nil {
+			if path, in.err = c.duplicateKey(depth + 1); path != nil {
 				return append(path, strconv.Itoa(i)), nil
 			}
 			continue
 		}
-		if len(f.keys)-base == manyKeys {
+		if len(few) == manyKeys {
 			if many == nil {
 				many = map[string]bool{}
 			}
-			for _, key := range f.keys[base:] {
+			for _, key := range few {
 				many[exactKey(key)] = true
 			}
-			f.keys = f.keys[:base]
+			few = few[:0]
 		}
-		if containsKey(f.keys[base:], in.key) || many != nil && many[exactKey(in.key)] {
+		if containsKey(few, in.key) || many != nil && many[exactKey(in.key)] {
 			return []string{decoded(in.key)}, nil
 		}
-		f.keys = append(f.keys, in.key)
-		if path, in.err = f.find(depth + 1); path != nil {
+		few = append(few, in.key)
+		if path, in.err = c.duplicateKey(depth + 1); path != nil {
 			return append(path, decoded(in.key)), nil
 		}
 	}

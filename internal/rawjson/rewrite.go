@@ -30,12 +30,12 @@ func Splice(text []byte, edits []Edit) []byte {
 // Everything else keeps its bytes. Rewrite returns the value itself if nothing changes,
 // and nil if the value is not valid JSON.
 func Rewrite(value []byte, key func(key string) string, text func(path []string, text string) string) []byte {
-	tree, err := Parse(value)
+	root, err := Parse(value)
 	if err != nil {
 		return nil
 	}
 	r := rewriter{replaceKey: key, replaceText: text}
-	r.node(tree.Root())
+	r.node(root)
 	return Splice(value, r.edits)
 }
 
@@ -46,34 +46,24 @@ type rewriter struct {
 	edits       []Edit
 }
 
+// node rewrites a value, its key, and everything in it.
 func (r *rewriter) node(n Node) {
 	span := n.tree.spans[n.i]
-	switch kind := n.Kind(); {
-	case kind == '"':
-		old, _ := String(n.Raw())
-		r.put(span.start, span.end, old, r.replaceText(r.path, old))
-	case n.IsNumber():
-		old := string(n.Raw())
-		r.put(span.start, span.end, old, r.replaceText(r.path, old))
-	case kind == '[':
-		for child := range n.children() {
-			r.node(child)
+	if span.key != 0 {
+		key := n.key()
+		if r.replaceKey != nil {
+			r.put(span.key, span.key+uint32(len(n.rawKey())), key, r.replaceKey(key))
 		}
-	case kind == '{':
-		for child := range n.children() {
-			r.member(child)
-		}
+		r.path = append(r.path, key)
+		defer func() { r.path = r.path[:len(r.path)-1] }()
 	}
-}
-
-func (r *rewriter) member(n Node) {
-	start, key := n.tree.spans[n.i].key, n.key()
-	if r.replaceKey != nil {
-		r.put(start, start+uint32(len(n.rawKey())), key, r.replaceKey(key))
+	if n.Kind() == '"' || n.IsNumber() {
+		old := n.Text()
+		r.put(span.start, span.end, old, r.replaceText(r.path, old))
 	}
-	r.path = append(r.path, key)
-	r.node(n)
-	r.path = r.path[:len(r.path)-1]
+	for child := range n.children() {
+		r.node(child)
+	}
 }
 
 // put replaces a part of the value, unless it stays the same.

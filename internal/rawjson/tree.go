@@ -18,9 +18,7 @@ type Tree struct {
 	spans []span
 	depth int
 
-	index      map[Node]map[string]Node // the members of large objects
-	duplicates bool                     // some object has a key twice
-	escapes    bool                     // some key is not written as it reads
+	index map[Node]map[string]Node // the members of objects that are large or have escaped keys
 }
 
 // span is the place of one value. The spans of a container's children follow its
@@ -42,21 +40,21 @@ const (
 	largeObject  = 32     // from this size a map finds a key faster than a scan
 )
 
-// Parse reads one JSON value. The tree keeps text, which must not change.
-func Parse(text []byte) (*Tree, error) {
+// Parse reads one JSON value. Its tree keeps text, which must not change.
+func Parse(text []byte) (root Node, err error) {
 	if len(text) >= math.MaxUint32 {
-		return nil, ErrSyntax
+		return Node{}, ErrSyntax
 	}
-	p := treeParser{cursor: cursor{b: text}, tree: &Tree{text: text, duplicates: DuplicateKey(text) != nil}}
-	if err := p.value(0, 0); err != nil {
-		return nil, err
+	p := treeParser{cursor: cursor{b: text}, tree: &Tree{text: text}}
+	if err = p.value(0, 0); err == nil {
+		err = p.end()
+	}
+	if err != nil {
+		return Node{}, err
 	}
 	p.tree.spans = slices.Clone(p.tree.spans) // without the room for more
-	return p.tree, p.end()
+	return Node{tree: p.tree}, nil
 }
-
-// Root returns the whole value.
-func (t *Tree) Root() Node { return Node{tree: t} }
 
 // Len returns the number of values.
 func (t *Tree) Len() int { return len(t.spans) }
@@ -83,31 +81,31 @@ type treeParser struct {
 
 // value adds the value at the cursor and everything in it. key is where its key
 // starts.
-func (p *treeParser) value(key, depth int) error {
+func (p *treeParser) value(key, depth int) (err error) {
 	p.space()
 	i := len(p.tree.spans)
 	p.tree.spans = append(p.tree.spans, span{key: uint32(key), start: uint32(p.i)})
-	var err error
-	switch p.peek() {
-	case '{', '[':
-		err = p.container(depth + 1)
-	case '"':
-		err = p.text()
-	default:
-		err = p.scalar()
+	escaped := false
+	if first := p.peek(); first == '{' || first == '[' {
+		escaped, err = p.container(depth + 1)
+	} else {
+		err = p.cursor.value(0)
 	}
 	if err != nil {
 		return err
 	}
 	p.tree.spans[i].end, p.tree.spans[i].next = uint32(p.i), uint32(len(p.tree.spans))
-	p.indexMembers(Node{p.tree, uint32(i)})
+	if n := (Node{p.tree, uint32(i)}); escaped || n.Kind() == '{' && n.Len() >= largeObject {
+		p.indexMembers(n)
+	}
 	return nil
 }
 
-// container adds everything in an object or an array.
-func (p *treeParser) container(depth int) error {
+// container adds everything in an object or an array. It reports whether a key is not
+// written as it reads.
+func (p *treeParser) container(depth int) (escaped bool, err error) {
 	if depth > maxTreeDepth {
-		return ErrDepth
+		return false, ErrDepth
 	}
 	p.tree.depth = max(p.tree.depth, depth)
 	in := p.open(0)
@@ -115,18 +113,15 @@ func (p *treeParser) container(depth int) error {
 		start := 0
 		if in.key != nil {
 			start = in.start
-			p.tree.escapes = p.tree.escapes || bytes.IndexByte(in.key, '\\') >= 0 || !utf8.Valid(in.key)
+			escaped = escaped || bytes.IndexByte(in.key, '\\') >= 0 || !utf8.Valid(in.key)
 		}
 		in.err = p.value(start, depth)
 	}
-	return in.err
+	return escaped, in.err
 }
 
-// indexMembers makes a map of the members of a large object.
+// indexMembers makes a map of the members of an object.
 func (p *treeParser) indexMembers(n Node) {
-	if n.Kind() != '{' || n.Len() < largeObject {
-		return
-	}
 	if p.tree.index == nil {
 		p.tree.index = map[Node]map[string]Node{}
 	}
@@ -176,6 +171,14 @@ func (n Node) IsNumber() bool {
 // the memory of the text, unless the string has escapes.
 func (n Node) String() (s string, ok bool) { return View(n.Raw()) }
 
+// Text returns a string without its quotes, decoded, and other values as they are written.
+func (n Node) Text() string {
+	if s, ok := n.String(); ok {
+		return s
+	}
+	return string(n.Raw())
+}
+
 // Get returns the member of an object with that key. If the key occurs more than
 // once, the last one counts.
 func (n Node) Get(key string) (found Node) {
@@ -220,29 +223,15 @@ func (n Node) Child(token string) Node {
 	return n.At(i)
 }
 
-// Pointer returns the JSON Pointer that leads from n to a value in it.
-func (n Node) Pointer(to Node) string { return NewLocator(n).Pointer(to) }
-
-// Members returns the members of an object. A key that occurs more than once keeps
-// its first place and has its last value.
+// Members returns the members of an object. Of those with the same key, it returns the
+// last one.
 func (n Node) Members() iter.Seq2[string, Node] {
 	return func(yield func(string, Node) bool) {
 		if n.Kind() != '{' {
 			return
 		}
-		var seen map[string]bool
-		if n.tree.duplicates {
-			seen = map[string]bool{}
-		}
 		for child := range n.children() {
-			key := child.key()
-			if seen != nil {
-				if seen[key] {
-					continue
-				}
-				seen[key], child = true, n.Get(key)
-			}
-			if !yield(key, child) {
+			if key := child.key(); n.Get(key) == child && !yield(key, child) {
 				return
 			}
 		}
@@ -283,11 +272,8 @@ func (n Node) children() iter.Seq[Node] {
 	}
 }
 
-// hasKey reports whether the key of a member reads as key.
+// hasKey reports whether the key of a member is written as key.
 func (n Node) hasKey(key string) bool {
-	if n.tree.escapes {
-		return n.key() == key
-	}
 	inner := n.tree.text[n.tree.spans[n.i].key+1:]
 	return len(inner) > len(key) && inner[len(key)] == '"' && string(inner[:len(key)]) == key && !strings.Contains(key, `"`)
 }

@@ -34,12 +34,6 @@ func (s *Schema) References() (list []string, ok bool) {
 	return list, ok
 }
 
-// anchors are the names that schemas have besides their place.
-type anchors struct {
-	defined map[string]int          // how many objects define a name, in schemas or in data
-	schemas map[string]rawjson.Node // the schemas of the root's own resource that define a name
-}
-
 // content says what the value of a keyword holds.
 type content int
 
@@ -73,9 +67,10 @@ func (s *Schema) collectAnchors(n rawjson.Node, holds content) {
 	}
 	for key, value := range n.Members() {
 		if name, ok := value.String(); ok && (key == "$anchor" && s.draft >= Draft2019 || key == "$dynamicAnchor" && s.draft >= Draft2020) {
-			s.anchors.defined[name]++
-			if holds == oneOrMany {
-				s.anchors.schemas[name] = n
+			_, again := s.anchors[name]
+			s.anchors[name] = rawjson.Node{}
+			if holds == oneOrMany && !again {
+				s.anchors[name] = n
 			}
 		}
 		below := data
@@ -120,11 +115,11 @@ func (s *Schema) Resolve(reference string) (rawjson.Node, error) {
 		return s.follow(fragment)
 	}
 	s.scan.Do(func() {
-		s.anchors = anchors{map[string]int{}, map[string]rawjson.Node{}}
+		s.anchors = map[string]rawjson.Node{}
 		s.collectAnchors(root, oneOrMany)
 	})
-	found, ok := s.anchors.schemas[fragment]
-	if !ok || s.anchors.defined[fragment] != 1 || !anchorName.MatchString(fragment) {
+	found := s.anchors[fragment]
+	if found.IsZero() || !anchorName.MatchString(fragment) {
 		return rawjson.Node{}, errAnchor
 	}
 	return found, nil

@@ -33,7 +33,7 @@ type Schema struct {
 	err   error
 
 	scan    sync.Once
-	anchors anchors
+	anchors map[string]rawjson.Node // names that schemas have besides their place; zero: not exactly one schema
 }
 
 // Draft is a version of JSON Schema.
@@ -78,12 +78,8 @@ func (s *Schema) Root() (rawjson.Node, error) {
 		if !utf8.Valid(text) {
 			text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
 		}
-		tree, err := rawjson.Parse(text)
-		if err != nil {
-			s.err = err
-			return
-		}
-		s.root, s.draft = tree.Root(), draftOf(tree.Root())
+		s.root, s.err = rawjson.Parse(text)
+		s.draft = draftOf(s.root)
 	})
 	return s.root, s.err
 }

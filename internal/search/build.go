@@ -147,7 +147,7 @@ func (b *builder) averages() (mean [len(fields)]float64) {
 // addServers records the servers of the documents and the terms of their names.
 func (x *Index) addServers(documents []Document) {
 	x.serverOf = make([]int32, len(documents))
-	x.named = map[int32][]int32{}
+	x.named = map[string][]int32{}
 	ids := map[string]int32{}
 	for i, d := range documents {
 		id, known := ids[d.Server]
@@ -165,9 +165,8 @@ func (x *Index) addServers(documents []Document) {
 func (x *Index) addName(id int32) {
 	for _, word := range words(x.servers[id].name) {
 		for _, term := range wordTerms(word) {
-			i, _ := slices.BinarySearch(x.terms, term)
-			if !slices.Contains(x.named[int32(i)], id) {
-				x.named[int32(i)] = append(x.named[int32(i)], id)
+			if !slices.Contains(x.named[term], id) {
+				x.named[term] = append(x.named[term], id)
 			}
 		}
 	}

@@ -30,8 +30,8 @@ type Index struct {
 	postings [][]posting // of the term at the same place, in document order
 	meanings []meaning   // of the terms that alternatives may find
 	servers  []server
-	serverOf []int32           // by document
-	named    map[int32][]int32 // the servers with a term in their names
+	serverOf []int32            // by document
+	named    map[string][]int32 // the servers with a term in their names
 }
 
 // posting is the score of a term in a document.
@@ -80,7 +80,7 @@ func (x *Index) Search(query string, limit int) (hits []Hit, servers []string) {
 		if word.term != "" {
 			x.match(word, r)
 		}
-		by := x.namedBy(word.term)
+		by := x.named[word.term]
 		switch {
 		case len(by) > 0 && len(by) <= maxNamed:
 			named = append(named, by...)
@@ -111,19 +111,11 @@ func (x *Index) match(w queryWord, r *ranking) {
 			}
 			worth = full * prefixWorth * float64(len(word)) / float64(len(x.terms[i]))
 		}
+		named := x.named[x.terms[i]]
 		for _, p := range x.postings[i] {
-			r.rate(rating{p.document, worth * float64(p.score), full}, x.named[int32(i)])
+			r.rate(rating{p.document, worth * float64(p.score), full}, named)
 		}
 	}
-}
-
-// namedBy returns the servers that have a word in their names.
-func (x *Index) namedBy(word string) []int32 {
-	i, ok := slices.BinarySearch(x.terms, word)
-	if !ok {
-		return nil
-	}
-	return x.named[int32(i)]
 }
 
 // without returns the names of those servers that have no hit.

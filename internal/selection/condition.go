@@ -43,7 +43,7 @@ func (c condition) isMetBy(n rawjson.Node) bool {
 	case "=":
 		return c.equals(n)
 	case "~":
-		return strings.Contains(strings.ToLower(textOf(n)), strings.ToLower(c.value))
+		return strings.Contains(strings.ToLower(n.Text()), strings.ToLower(c.value))
 	}
 	order, ok := c.compare(n)
 	switch c.operator {
@@ -59,10 +59,10 @@ func (c condition) isMetBy(n rawjson.Node) bool {
 
 // equals reports whether a value is the condition's value. 5 equals 5.0 and "5".
 func (c condition) equals(n rawjson.Node) bool {
-	if isNull(n) {
+	if rawjson.IsNull(n.Raw()) {
 		return c.value == "null" && !c.isQuoted
 	}
-	if textOf(n) == c.value {
+	if n.Text() == c.value {
 		return true
 	}
 	order, ok := compareNumbers(string(n.Raw()), c.value)
@@ -75,23 +75,12 @@ func (c condition) compare(n rawjson.Node) (order int, ok bool) {
 	if n.Kind() != '"' && !n.IsNumber() {
 		return 0, false
 	}
-	text := textOf(n)
+	text := n.Text()
 	if order, ok := compareNumbers(text, c.value); ok {
 		return order, true
 	}
 	return strings.Compare(text, c.value), n.Kind() == '"'
 }
-
-// textOf returns a string without its quotes, and other values as they are written. A
-// missing value has no text.
-func textOf(n rawjson.Node) string {
-	if text, ok := n.String(); ok {
-		return text
-	}
-	return string(n.Raw())
-}
-
-func isNull(n rawjson.Node) bool { return n.IsZero() || n.Kind() == 'n' }
 
 // compareNumbers compares two numbers exactly, however many digits they have. ok is
 // false if one of them is no number.

@@ -128,13 +128,14 @@ func (p *parser) fields(q *Query) error {
 func (p *parser) path() (Path, error) {
 	var path Path
 	for {
-		if !p.bracket(&path) {
-			name, ok := p.name()
-			if !ok {
-				return nil, p.unexpected("a field")
-			}
-			path = append(path, step{name: name})
+		next, ok := p.bracket()
+		if !ok {
+			next.name, ok = p.name()
 		}
+		if !ok {
+			return nil, p.unexpected("a field")
+		}
+		path = append(path, next)
 		switch {
 		case p.peekSign("["):
 		case p.peekSign("."):
@@ -146,39 +147,42 @@ func (p *parser) path() (Path, error) {
 }
 
 // bracket reads [], [*], [3] or ["a name"].
-func (p *parser) bracket(path *Path) bool {
+func (p *parser) bracket() (next step, ok bool) {
 	start := p.at
 	if !p.peekSign("[") {
-		return false
+		return step{}, false
 	}
 	p.at++
-	next := p.index()
+	p.skipSpace()
+	if next.name, ok = p.quoted(); !ok {
+		if next.name = p.take(digits); next.name == "" {
+			p.sign("*")
+			next = every
+		}
+	}
 	if !p.sign("]") {
 		p.at = start
-		return false
+		return step{}, false
 	}
-	*path = append(*path, next)
-	return true
+	return next, true
 }
 
-// index reads what is between brackets.
-func (p *parser) index() step {
-	p.skipSpace()
-	if name, ok := p.quoted(); ok {
-		return step{name: name}
-	}
-	rest := p.text[p.at:]
-	digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
-	if digits == "" {
-		p.sign("*")
-		return every
-	}
-	p.at += len(digits)
-	return step{name: digits}
-}
+// The parts of a query.
+var (
+	digits     = regexp.MustCompile(`^[0-9]+`)
+	bareName   = regexp.MustCompile(`^[^ ,.\[\]()"'=!<>~\t\r\n]+`)
+	bareValue  = regexp.MustCompile(`^[^\s\v\x{85}\p{Z}]+`)
+	quotedText = regexp.MustCompile(`(?s)^(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')`)
+	escapes    = regexp.MustCompile(`(?s)\\(.)`) // each takes the next character as it is
+	operator   = regexp.MustCompile(`^(?:[!<>=]=|[=<>~])`)
+)
 
-// endsName are the signs that a bare name cannot have.
-const endsName = ` ,.[]()"'=!<>~` + "\t\r\n"
+// take reads what a pattern matches.
+func (p *parser) take(pattern *regexp.Regexp) string {
+	found := pattern.FindString(p.text[p.at:])
+	p.at += len(found)
+	return found
+}
 
 // name reads a name, bare or quoted.
 func (p *parser) name() (string, bool) {
@@ -186,43 +190,18 @@ func (p *parser) name() (string, bool) {
 	if name, ok := p.quoted(); ok {
 		return name, true
 	}
-	n := strings.IndexAny(p.text[p.at:], endsName)
-	if n < 0 {
-		n = len(p.text) - p.at
-	}
-	name := p.text[p.at : p.at+n]
-	p.at += n
-	return name, n > 0
+	name := p.take(bareName)
+	return name, name != ""
 }
 
 // quoted reads a text in double or single quotes.
 func (p *parser) quoted() (string, bool) {
-	rest := p.text[p.at:]
-	if rest == "" || rest[0] != '"' && rest[0] != '\'' {
+	found := quotedText.FindStringSubmatch(p.text[p.at:])
+	if found == nil {
 		return "", false
 	}
-	for i := 1; i < len(rest); i++ {
-		switch rest[i] {
-		case '\\':
-			i++
-		case rest[0]:
-			p.at += i + 1
-			return unescape(rest[1:i]), true
-		}
-	}
-	return "", false
-}
-
-// unescape removes backslashes. Each takes the next character as it is.
-func unescape(text string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) {
-			i++
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
+	p.at += len(found[0])
+	return escapes.ReplaceAllString(found[1]+found[2], "$1"), true
 }
 
 func (p *parser) conditions(q *Query) error {
@@ -248,43 +227,27 @@ func (p *parser) condition() (c condition, err error) {
 	if c.path, err = p.path(); err != nil {
 		return c, err
 	}
-	if c.operator = p.operator(); c.operator == "" {
+	p.skipSpace()
+	if c.operator = strings.Replace(p.take(operator), "==", "=", 1); c.operator == "" { // as in many languages
 		return c, p.unexpected("one of = != < <= > >= ~")
 	}
 	return c, p.value(&c)
 }
 
-// operators in the order in which they are tried. == is = in many languages.
-var operators = []string{"!=", "<=", ">=", "==", "=", "<", ">", "~"}
-
-func (p *parser) operator() string {
-	for _, o := range operators {
-		if p.sign(o) {
-			return strings.Replace(o, "==", "=", 1)
-		}
-	}
-	return ""
-}
-
 // value reads the value of a condition: quoted, or a word up to the next white space.
 func (p *parser) value(c *condition) error {
-	p.skipSpace()
-	if text, ok := p.quoted(); ok {
-		c.value, c.isQuoted = text, true
+	start := p.skipSpace()
+	if c.value, c.isQuoted = p.quoted(); c.isQuoted {
 		return nil
 	}
-	n := strings.IndexFunc(p.text[p.at:], unicode.IsSpace)
-	if n < 0 {
-		n = len(p.text) - p.at
-	}
-	if n == 0 {
+	c.value = p.take(bareValue)
+	if c.value == "" {
 		return p.unexpected(fmt.Sprintf("a value after %q", c.operator))
 	}
-	c.value = p.text[p.at : p.at+n]
 	if strings.ContainsAny(c.value[:1], `"'`) {
+		p.at = start
 		return p.unexpected("a closing quotation mark")
 	}
-	p.at += n
 	return nil
 }
 

@@ -25,7 +25,7 @@ func (p Path) find(n rawjson.Node) (found []rawjson.Node, several, isKnown bool)
 	if len(p) == 0 {
 		return []rawjson.Node{n}, false, true
 	}
-	if next := p[0].follow(n); !next.IsZero() {
+	if next := n.Child(p[0].name); !p[0].isEvery && !next.IsZero() {
 		return p[1:].find(next)
 	}
 	if len(p) > 1 && n.Kind() == '{' {
@@ -47,14 +47,6 @@ func (p Path) find(n rawjson.Node) (found []rawjson.Node, several, isKnown bool)
 		isKnown = isKnown || known
 	}
 	return found, true, isKnown
-}
-
-// follow returns the member or element that a step leads to.
-func (s step) follow(n rawjson.Node) rawjson.Node {
-	if s.isEvery {
-		return rawjson.Node{}
-	}
-	return n.Child(s.name)
 }
 
 // without returns the path without a prefix, or the whole path if it does not begin

@@ -49,13 +49,20 @@ const noteCost = 40
 
 // body returns as many rows as the budget allows.
 func (s *Selection) body(budget int) (text string, shown int) {
-	head, rows, foot := "[", s.jsonRows(), "]"
-	separator := ","
-	if columns := s.columns(); columns != nil {
-		head, rows, foot = header(len(s.rows), columns), s.tableRows(columns), ""
-		separator = "\n"
-	} else if s.isOne && len(rows) == 1 {
+	head, separator, foot := "[", ",", "]"
+	columns := s.columns()
+	if columns != nil {
+		head, separator, foot = header(len(s.rows), columns), "\n", ""
+	} else if s.isOne && len(s.rows) == 1 {
 		head, foot = "", ""
+	}
+	rows := make([]string, len(s.rows))
+	for i, row := range s.rows {
+		if columns != nil {
+			rows[i] = tableRow(row, columns)
+		} else {
+			rows[i] = string(s.object(row))
+		}
 	}
 	text = head + strings.Join(rows, separator) + foot
 	if budget <= 0 || !tokens.Exceeds(text, budget) {
@@ -70,8 +77,8 @@ func (s *Selection) body(budget int) (text string, shown int) {
 	if shown == 0 {
 		return text[:end] + "…", 0
 	}
-	if foot == "" {
-		head = header(shown, s.columns())
+	if columns != nil {
+		head = header(shown, columns)
 	}
 	return head + strings.Join(rows[:shown], separator) + foot, shown
 }
@@ -83,7 +90,11 @@ func (s *Selection) columns() []Path {
 	}
 	columns := s.query.fields
 	if s.query.isAll {
-		for _, name := range allFields(s.rows) {
+		names := fieldsOf(s.rows, maxColumns+1)
+		if len(names) > maxColumns {
+			return nil
+		}
+		for _, name := range names {
 			columns = append(columns, Path{{name: name}})
 		}
 	}
@@ -104,24 +115,6 @@ func (s *Selection) columns() []Path {
 // maxColumns bounds the columns of a table with all fields.
 const maxColumns = 200
 
-// allFields returns the names of all fields of the rows, nil if there are too many.
-func allFields(rows []rawjson.Node) (names []string) {
-	seen := map[string]bool{}
-	for _, row := range rows {
-		for key := range row.Members() {
-			if seen[key] {
-				continue
-			}
-			if len(names) == maxColumns {
-				return nil
-			}
-			seen[key] = true
-			names = append(names, key)
-		}
-	}
-	return names
-}
-
 func header(rows int, columns []Path) string {
 	var names []string
 	for _, c := range columns {
@@ -130,19 +123,15 @@ func header(rows int, columns []Path) string {
 	return fmt.Sprintf("[%d]{%s}:\n", rows, strings.Join(names, ","))
 }
 
-// tableRows returns the rows as CSV (RFC 4180).
-func (s *Selection) tableRows(columns []Path) []string {
-	lines := make([]string, len(s.rows))
-	for i, row := range s.rows {
-		cells := make([]string, len(columns))
-		for j, c := range columns {
-			if found, _, _ := c.find(row); len(found) == 1 {
-				cells[j] = scalarCell(found[0])
-			}
+// tableRow returns a row as CSV (RFC 4180).
+func tableRow(row rawjson.Node, columns []Path) string {
+	cells := make([]string, len(columns))
+	for i, c := range columns {
+		if found, _, _ := c.find(row); len(found) == 1 {
+			cells[i] = scalarCell(found[0])
 		}
-		lines[i] = strings.Join(cells, ",")
 	}
-	return lines
+	return strings.Join(cells, ",")
 }
 
 // scalarCell returns the cell of a value. Strings that look like another type are quoted.
@@ -170,15 +159,6 @@ func cell(text string) string {
 // endsCell reports whether a character may end a cell or a line, or is a quotation mark.
 func endsCell(r rune) bool {
 	return r == ',' || r == '"' || unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp)
-}
-
-// jsonRows returns each row as minified JSON.
-func (s *Selection) jsonRows() []string {
-	rows := make([]string, len(s.rows))
-	for i, row := range s.rows {
-		rows[i] = string(s.object(row))
-	}
-	return rows
 }
 
 // object returns the selected fields of a row as an object.

@@ -62,7 +62,7 @@ func (q *Query) rowsOf(value rawjson.Node) *Selection {
 		}
 	}
 	if q.isAboutRows() {
-		if array := onlyArray(value, q.names()); !array.IsZero() {
+		if array := onlyArray(value, q.paths()); !array.IsZero() {
 			return q.in(array, nil)
 		}
 	}
@@ -108,25 +108,23 @@ func (q *Query) isAboutRows() bool {
 	return len(q.fields) > 0 || len(q.where) > 0 || q.isCount || q.limit >= 0
 }
 
-// names returns the first name of each path.
-func (q *Query) names() (names []string) {
-	for _, f := range q.fields {
-		names = append(names, f[0].name)
-	}
+// paths returns the paths of the fields and of the conditions.
+func (q *Query) paths() []Path {
+	paths := slices.Clone(q.fields)
 	for _, c := range q.where {
-		names = append(names, c.path[0].name)
+		paths = append(paths, c.path)
 	}
-	return names
+	return paths
 }
 
 // onlyArray returns the only array of objects in an object, or in the only object in it.
-// It returns the zero Node if there is none, or if the object has one of the names.
-func onlyArray(object rawjson.Node, names []string) rawjson.Node {
+// It returns the zero Node if there is none, or if one of the paths begins in the object.
+func onlyArray(object rawjson.Node, paths []Path) rawjson.Node {
 	for object.Kind() == '{' {
 		var arrays, empty, objects []rawjson.Node
 		for key, value := range object.Members() {
 			switch {
-			case slices.Contains(names, key):
+			case slices.ContainsFunc(paths, func(p Path) bool { return p[0].name == key }):
 				return rawjson.Node{}
 			case value.Kind() == '{':
 				objects = append(objects, value)
@@ -155,18 +153,14 @@ func (s *Selection) findUnknown() {
 	if len(s.all) == 0 {
 		return
 	}
-	paths := slices.Clone(s.query.fields)
-	for _, c := range s.query.where {
-		paths = append(paths, c.path)
-	}
-	for _, p := range paths {
+	for _, p := range s.query.paths() {
 		leads := func(row rawjson.Node) bool { _, _, known := p.find(row); return known }
 		if !slices.ContainsFunc(s.all, leads) && !slices.ContainsFunc(s.unknown, p.equal) {
 			s.unknown = append(s.unknown, p)
 		}
 	}
 	if len(s.unknown) > 0 {
-		s.known = fieldsOf(s.all)
+		s.known = fieldsOf(s.all[:min(len(s.all), sampledRows)], maxNames+1)
 		s.query.fields = slices.DeleteFunc(slices.Clone(s.query.fields), func(p Path) bool { return slices.ContainsFunc(s.unknown, p.equal) })
 	}
 }
@@ -177,14 +171,16 @@ const (
 	maxNames    = 30
 )
 
-// fieldsOf returns the names of the fields that the first rows have, as a note shows them.
-func fieldsOf(rows []rawjson.Node) (names []string) {
-	for _, row := range rows[:min(len(rows), sampledRows)] {
+// fieldsOf returns the names of the fields that rows have, up to a limit.
+func fieldsOf(rows []rawjson.Node, limit int) (names []string) {
+	seen := map[string]bool{}
+	for _, row := range rows {
 		for key := range row.Members() {
-			if len(names) > maxNames {
+			if len(names) == limit {
 				return names
 			}
-			if key = shown(key); !slices.Contains(names, key) {
+			if !seen[key] {
+				seen[key] = true
 				names = append(names, key)
 			}
 		}
@@ -218,13 +214,17 @@ func (s *Selection) Note() string {
 
 // list returns names on one line, as many as a note may have.
 func list(names []string) string {
-	switch {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return "none"
-	case len(names) > maxNames:
-		return strings.Join(names[:maxNames], ", ") + ", …"
 	}
-	return strings.Join(names, ", ")
+	var all []string
+	for _, name := range names[:min(len(names), maxNames)] {
+		all = append(all, shown(name))
+	}
+	if len(names) > maxNames {
+		all = append(all, "…")
+	}
+	return strings.Join(all, ", ")
 }
 
 // maxName bounds a name in a note, in bytes.

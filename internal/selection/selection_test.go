@@ -20,11 +20,11 @@ const people = `[{"name": "Zoe", "city": "Berlin", "email": "zoe@x", "age": 30},
 
 func node(t testing.TB, text string) rawjson.Node {
 	t.Helper()
-	tree, err := rawjson.Parse([]byte(text))
+	root, err := rawjson.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tree.Root()
+	return root
 }
 
 func TestText(t *testing.T) {
@@ -209,7 +209,7 @@ func FuzzApply(f *testing.F) {
 	f.Add(`{"a":[{"b":1e400},{"b":-0.0},{"b":"\ud800\u0000"}]}`, `b where b != "x"`)
 	f.Add(`[[1,[2]],{"":{"":1}}]`, `[0][1], "".""`)
 	f.Fuzz(func(t *testing.T, value, query string) {
-		tree, err := rawjson.Parse([]byte(value))
+		root, err := rawjson.Parse([]byte(value))
 		if err != nil {
 			t.Skip()
 		}
@@ -217,7 +217,7 @@ func FuzzApply(f *testing.F) {
 		if err != nil || q.Pattern != "" {
 			t.Skip()
 		}
-		s := q.Apply(tree.Root())
+		s := q.Apply(root)
 		if out := s.JSON(); !json.Valid(out) {
 			t.Errorf("not JSON: %s", out)
 		}

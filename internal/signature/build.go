@@ -34,26 +34,20 @@ func newBuilder(s *schema.Schema) *builder {
 	return b
 }
 
-// schema returns the type of the values that n accepts. types are the JSON types of the schema around an anyOf, oneOf or
-// allOf: they hold for members that name none.
+// schema returns the type of the values that n accepts. The target of references is built once. types are the JSON types
+// of the schema around an anyOf, oneOf or allOf: they hold for members that name none.
 func (b *builder) schema(n rawjson.Node, types []string) *typ {
-	if b.depth == maxDepth {
+	t, isTarget := b.built[n]
+	switch {
+	case t != nil:
+		return t
+	case b.depth == maxDepth:
 		return unknown
 	}
 	b.depth++
-	t := b.place(n, types)
-	b.depth--
-	return t
-}
-
-// place returns the type of n. The target of references is built once.
-func (b *builder) place(n rawjson.Node, types []string) *typ {
-	t, isTarget := b.built[n]
-	switch {
-	case !isTarget:
+	defer func() { b.depth-- }()
+	if !isTarget {
 		return b.build(n, types)
-	case t != nil:
-		return t
 	}
 	b.built[n] = recursion(n)
 	b.built[n] = b.build(n, nil)

@@ -110,14 +110,6 @@ func (b *builder) otherKeys(n rawjson.Node) *typ {
 	return nil
 }
 
-// defaultOf writes a default. A default of null only says that the parameter is optional.
-func defaultOf(n rawjson.Node) string {
-	if s := value(n.Get("default")); s != "" && s != "null" {
-		return " = " + s
-	}
-	return ""
-}
-
 // list returns the type of an array. That of a tuple only says which types its elements have.
 func (b *builder) list(n rawjson.Node) *typ {
 	leading, others := schema.Items(n)
@@ -177,7 +169,7 @@ func literalOf(n rawjson.Node, depth int) *typ {
 		}
 		return &typ{kind: list, rest: unionOf(elements)}
 	}
-	text := string(compact(n))
+	text := compact(n)
 	if len(text) > maxLiteral {
 		return &typ{text: literalBase(text)}
 	}

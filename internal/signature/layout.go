@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -11,7 +12,7 @@ const (
 	hardLimit = 2400
 )
 
-// maxParameters limits the work: more never fit.
+// maxParameters limits the work: more never fit. If there are more, required ones come first.
 const maxParameters = 256
 
 const separator = ", "
@@ -22,7 +23,6 @@ type layout struct {
 	more       bool   // some parameters are left out
 	soft, hard int    // limits, in bytes
 	least      int    // losses of detail that every part begins with
-	braces     bool   // around the parameters
 	buf        []byte // reused for each part
 }
 
@@ -53,6 +53,10 @@ type part struct {
 
 // write writes a part, with fewer details if it is too long.
 func (l *layout) write(p *part) {
+	if l.least == typesLost {
+		p.losses, p.text = l.least, cmp.Or(strings.TrimSuffix(p.head, ": "), open.text)
+		return
+	}
 	for p.losses = max(p.losses, l.least); ; p.losses++ {
 		w := writer{buf: l.buf[:0], losses: p.losses}
 		w.put(p.head)
@@ -75,8 +79,12 @@ func (l *layout) write(p *part) {
 
 // parameters lists the properties of the arguments.
 func (l *layout) parameters(t *typ) {
-	props := mostImportant(t.props)
-	l.more = len(props) < len(t.props)
+	props := t.props
+	if l.more = len(props) > maxParameters; l.more {
+		required := slices.DeleteFunc(slices.Clone(props), func(p prop) bool { return !p.required })
+		optional := slices.DeleteFunc(slices.Clone(props), func(p prop) bool { return p.required })
+		props = append(required, optional...)[:maxParameters]
+	}
 	for _, p := range props {
 		head := p.head()
 		if head == "" {
@@ -88,29 +96,6 @@ func (l *layout) parameters(t *typ) {
 	if t.rest != nil && !l.more {
 		l.params = append(l.params, &part{head: restKey, typ: t.rest})
 	}
-}
-
-// mostImportant returns at most maxParameters of props, required ones first.
-func mostImportant(props []prop) []prop {
-	if len(props) <= maxParameters {
-		return props
-	}
-	optional := maxParameters
-	for _, p := range props {
-		if p.required {
-			optional--
-		}
-	}
-	var kept []prop
-	for _, p := range props {
-		if !p.required {
-			optional--
-		}
-		if (p.required || optional >= 0) && len(kept) < maxParameters {
-			kept = append(kept, p)
-		}
-	}
-	return kept
 }
 
 // fit returns the line, with all detail if that is short enough.
@@ -165,9 +150,6 @@ func (l *layout) lastOptional() int {
 
 func (l *layout) size() int {
 	size := len(open.text)
-	if l.braces {
-		size += len("{}")
-	}
 	for _, p := range l.params {
 		size += len(p.text) + len(separator)
 	}
@@ -182,9 +164,5 @@ func (l *layout) line() string {
 	if l.more {
 		shown = append(shown, open.text)
 	}
-	line := strings.Join(shown, separator)
-	if l.braces {
-		line = "{" + line + "}"
-	}
-	return line
+	return strings.Join(shown, separator)
 }

@@ -17,7 +17,6 @@ package signature
 
 import (
 	"slices"
-	"strings"
 
 	"mcpx/internal/schema"
 )
@@ -28,11 +27,17 @@ func Of(s *schema.Schema) string { return newLayout(argumentsOf(s)).fit() }
 
 // Typed returns the required parameters with their types, and "…" if there are others. Objects in them show their
 // required properties.
-func Typed(s *schema.Schema) string {
+func Typed(s *schema.Schema) string { return required(s, optionalLost) }
+
+// Required returns the names of the required parameters, and "…" if there are others.
+func Required(s *schema.Schema) string { return required(s, typesLost) }
+
+// required returns the required parameters with at least some losses of detail.
+func required(s *schema.Schema, losses int) string {
 	l := newLayout(argumentsOf(s))
 	for l.drop(l.lastOptional()) {
 	}
-	l.least, l.hard = optionalLost, softLimit
+	l.least, l.hard = losses, softLimit
 	return l.fit()
 }
 
@@ -46,9 +51,13 @@ func Returns(s *schema.Schema, limit int) string {
 	case t.kind == word:
 		return t.text
 	}
+	start, end := "", ""
+	if t.kind == object {
+		start, end = "{", "}"
+	}
 	l := newLayout(t)
-	l.soft, l.hard, l.least, l.braces = limit, limit, notesLost, t.kind == object
-	return l.fit()
+	l.soft, l.hard, l.least = limit-len(start+end), limit-len(start+end), notesLost
+	return start + l.fit() + end
 }
 
 // Some returns the parameters with the given names, and "…" if there are others. It returns the whole signature if a name
@@ -69,29 +78,6 @@ func Some(s *schema.Schema, names []string) string {
 	l := newLayout(&typ{kind: object, props: some})
 	l.more = l.more || len(some) < len(t.props) || t.rest != nil
 	return l.fit()
-}
-
-// Required returns the names of the required parameters, and "…" if there are others.
-func Required(s *schema.Schema) string {
-	t := argumentsOf(s)
-	var shown []string
-	size, more := 0, t.kind != word || t == open
-	if t.kind == object {
-		more = t.rest != nil
-	}
-	for _, p := range t.props {
-		k := key(p.name)
-		size += len(k) + len(separator)
-		if !p.required || k == "" || size > softLimit {
-			more = true
-			continue
-		}
-		shown = append(shown, k)
-	}
-	if more {
-		shown = append(shown, open.text)
-	}
-	return strings.Join(shown, separator)
 }
 
 // argumentsOf returns the type of a tool's arguments, which are always an object, or open if the schema cannot be read.

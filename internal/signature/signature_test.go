@@ -46,7 +46,7 @@ func TestOfParameters(t *testing.T) {
 			`{"type":"object","required":["a"],"additionalProperties":{"type":"string"}}`, `a: string, [key: string]: string`},
 		{"names that are no identifiers", params(`"x-y":{"type":"string"},"1a":{},"$a":{},"":{},"naïve":{}`),
 			`"x-y"?: string, "1a"?: unknown, $a?: unknown, ""?: unknown, "naïve"?: unknown`},
-		{"a key twice", params(`"a":{"type":"string"},"b":{},"a":{"type":"null"}`), `a?: null, b?: unknown`},
+		{"a key twice", params(`"a":{"type":"string"},"b":{},"a":{"type":"null"}`), `b?: unknown, a?: null`},
 		{"closed", `{"type":"object","properties":{"a":{}},"additionalProperties":false}`, `a?: unknown`},
 		{"others typed", `{"type":"object","properties":{"a":{}},"additionalProperties":{"type":"integer"}}`,
 			`a?: unknown, [key: string]: integer`},

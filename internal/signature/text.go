@@ -2,6 +2,7 @@ package signature
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -42,12 +43,14 @@ func escape(s string) string {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
+var identifier = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
+
 // key writes the name of a property, quoted unless it is an identifier. It returns nothing for a long name.
 func key(name string) string {
 	if len(name) > maxName {
 		return ""
 	}
-	if isIdentifier(name) {
+	if identifier.MatchString(name) {
 		return name
 	}
 	if q := quote(name); len(q) <= maxName {
@@ -56,51 +59,23 @@ func key(name string) string {
 	return ""
 }
 
-func isIdentifier(s string) bool {
-	for i := range len(s) {
-		if !isLetter(s[i]) && (i == 0 || !isDigit(s[i])) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func isLetter(c byte) bool {
-	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '$'
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-// value writes a default value, or nothing if it is long.
-func value(n rawjson.Node) string {
-	if len(n.Raw()) > 4*maxDefault { // too long even without white space
+// defaultOf writes the default of a schema, or nothing if it is long. A default of null only says that the parameter is
+// optional.
+func defaultOf(n rawjson.Node) string {
+	value := n.Get("default")
+	if rawjson.IsNull(value.Raw()) || len(value.Raw()) > 4*maxDefault { // too long even without white space
 		return ""
 	}
-	if s := string(compact(n)); len(s) <= maxDefault {
-		return s
+	if s := compact(value); len(s) <= maxDefault {
+		return " = " + s
 	}
 	return ""
 }
 
-// compact returns a value as JSON that is safe to show, without white space. It may share the
-// memory of the schema.
-func compact(n rawjson.Node) []byte {
-	switch n.Kind() {
-	case '"':
-		s, _ := n.String()
-		return []byte(quote(s))
-	case '{':
-		b := []byte("{")
-		for key, value := range n.Members() {
-			b = rawjson.AppendRawMember(b, []byte(quote(key)), compact(value))
-		}
-		return append(b, '}')
-	case '[':
-		b := []byte("[")
-		for _, element := range n.Elements() {
-			b = rawjson.AppendElement(b, compact(element))
-		}
-		return append(b, ']')
+// compact returns a value as JSON that is safe to show, without white space.
+func compact(n rawjson.Node) string {
+	if s, ok := n.String(); ok {
+		return quote(s)
 	}
-	return n.Raw()
+	return escape(string(rawjson.Compact(n.Raw())))
 }

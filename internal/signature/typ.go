@@ -57,9 +57,13 @@ const (
 	shownMembers = 12
 )
 
-// unionOf joins types: flat, each once, null last.
+// unionOf joins types: flat, null last, each once. Types that are written alike are one, unless they are long.
 func unionOf(types []*typ) *typ {
+	if len(types) == 1 {
+		return types[0]
+	}
 	var kept []*typ
+	var texts []string
 	nullable, cut := false, false
 	for _, t := range types {
 		for _, m := range members(t) {
@@ -73,8 +77,10 @@ func unionOf(types []*typ) *typ {
 				cut = true
 			case len(kept) > maxMembers:
 				cut = true
-			case !slices.ContainsFunc(kept, func(k *typ) bool { return same(k, m) }):
-				kept = append(kept, m)
+			default:
+				if text := written(m); text == "" || !slices.Contains(texts, text) {
+					kept, texts = append(kept, m), append(texts, text)
+				}
 			}
 		}
 	}
@@ -101,32 +107,6 @@ func members(t *typ) []*typ {
 	return []*typ{t}
 }
 
-// same reports whether two types are written alike. It takes large ones for different: they may contain a definition so
-// often that a comparison would not end.
-func same(a, b *typ) bool {
-	c := comparison{left: 1000}
-	return c.same(a, b)
-}
-
-// comparison compares as many pairs of types as are left.
-type comparison struct{ left int }
-
-func (c *comparison) same(a, b *typ) bool {
-	if a == b {
-		return true
-	}
-	c.left--
-	if a == nil || b == nil || c.left < 0 {
-		return false
-	}
-	return a.kind == b.kind && a.text == b.text && a.note == b.note &&
-		slices.EqualFunc(a.parts, b.parts, c.same) && slices.EqualFunc(a.props, b.props, c.sameProp) && c.same(a.rest, b.rest)
-}
-
-func (c *comparison) sameProp(a, b prop) bool {
-	return a.name == b.name && a.required == b.required && a.value == b.value && c.same(a.typ, b.typ)
-}
-
 // base returns the JSON type of a type's values, "" if they may have several.
 func (t *typ) base() string {
 	switch t.kind {
@@ -137,18 +117,16 @@ func (t *typ) base() string {
 	case object:
 		return "object"
 	case word:
-		switch t.text {
-		case "integer":
-			return "number"
-		case hidden.text:
-			return "object"
-		case "unknown", "never", "…":
-			return ""
+		if base, ok := wordBases[t.text]; ok {
+			return base
 		}
 		return t.text
 	}
 	return ""
 }
+
+// wordBases has the JSON types of words that are not the name of one.
+var wordBases = map[string]string{"integer": "number", hidden.text: "object", unknown.text: "", never.text: "", open.text: ""}
 
 func literalBase(text string) string {
 	switch text[0] {

@@ -25,7 +25,17 @@ const (
 	optionalLost = 11
 	objectsLost  = 12
 	typeLost     = 13
+	typesLost    = 14 // of all parameters: only their names are shown
 )
+
+// written returns a type as text with all detail, or nothing if it is too long.
+func written(t *typ) string {
+	var w writer
+	if w.typ(t, 0); w.full() {
+		return ""
+	}
+	return string(w.buf)
+}
 
 // room returns how much text a nested object may take.
 func (w *writer) room(depth int) int {

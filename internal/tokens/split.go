@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// scanner splits a text into pieces as this pattern of o200k_base does:
+// split returns the end of the piece that begins at a position before the end of text, which
+// must be valid UTF-8. It splits as this pattern of o200k_base does:
 //
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -18,8 +19,28 @@ import (
 // The first line that matches decides. The pattern never looks back, so the pieces after
 // a border depend only on the text after it. It is not a regular expression of Go's
 // (the sixth line looks ahead), and written by hand it is faster.
-type scanner struct {
-	invalid bool // the last piece may have invalid UTF-8
+func split(text string, at int) int {
+	c, size := classAt(text, at)
+	if prefixes.has(c) {
+		end, small := word(text, at+size)
+		if end > at+size && (small || c != mark) {
+			return contraction(text, end)
+		}
+	}
+	switch {
+	case (capitals | smalls).has(c):
+		end, _ := word(text, at)
+		return contraction(text, end)
+	case c == number:
+		return digits(text, at)
+	case c == other:
+		return punctuation(text, at)
+	case text[at] == ' ':
+		if next, _ := classAt(text, at+1); next == other {
+			return punctuation(text, at+1)
+		}
+	}
+	return whiteSpace(text, at)
 }
 
 // class is a kind of rune.
@@ -50,49 +71,23 @@ const (
 
 func (s classes) has(c class) bool { return s>>c&1 != 0 }
 
-// split returns the end of the piece that begins at a position before the end of text.
-func (s *scanner) split(text string, at int) int {
-	s.invalid = false
-	c, size := s.class(text, at)
-	if prefixes.has(c) {
-		end, small := s.word(text, at+size)
-		if end > at+size && (small || c != mark) {
-			return contraction(text, end)
-		}
-	}
-	switch {
-	case (capitals | smalls).has(c):
-		end, _ := s.word(text, at)
-		return contraction(text, end)
-	case c == number:
-		return s.digits(text, at)
-	case c == other:
-		return s.punctuation(text, at)
-	case text[at] == ' ':
-		if next, _ := s.class(text, at+1); next == other {
-			return s.punctuation(text, at+1)
-		}
-	}
-	return s.space(text, at)
-}
-
 // word returns the end of the first two lines of the pattern without the optional parts
 // at their start and end, and whether the first line matches. If none does, it returns at.
-func (s *scanner) word(text string, at int) (end int, small bool) {
+func word(text string, at int) (end int, small bool) {
 	lastSmall := 0 // the end of the last rune that is in both sets
-	c, size := s.class(text, at)
+	c, size := classAt(text, at)
 	for capitals.has(c) {
 		at += size
 		if c != upper {
 			lastSmall = at
 		}
-		c, size = s.class(text, at)
+		c, size = classAt(text, at)
 	}
 	switch {
 	case c == lower:
 		for smalls.has(c) {
 			at += size
-			c, size = s.class(text, at)
+			c, size = classAt(text, at)
 		}
 		return at, true
 	case lastSmall > 0:
@@ -121,9 +116,9 @@ func contraction(text string, at int) int {
 	return at
 }
 
-func (s *scanner) digits(text string, at int) int {
+func digits(text string, at int) int {
 	for range 3 {
-		c, size := s.class(text, at)
+		c, size := classAt(text, at)
 		if c != number {
 			break
 		}
@@ -132,8 +127,8 @@ func (s *scanner) digits(text string, at int) int {
 	return at
 }
 
-func (s *scanner) punctuation(text string, at int) int {
-	for c, size := s.class(text, at); symbols.has(c); c, size = s.class(text, at) {
+func punctuation(text string, at int) int {
+	for c, size := classAt(text, at); symbols.has(c); c, size = classAt(text, at) {
 		at += size
 	}
 	for at < len(text) && (text[at] == '\n' || text[at] == '\r' || text[at] == '/') {
@@ -142,11 +137,11 @@ func (s *scanner) punctuation(text string, at int) int {
 	return at
 }
 
-// space returns the end of white space: after its last line break, or else before its last
+// whiteSpace returns the end of white space: after its last line break, or else before its last
 // rune, which belongs to the next piece, if there is one.
-func (s *scanner) space(text string, at int) int {
+func whiteSpace(text string, at int) int {
 	afterBreak, last, start := 0, at, at
-	for c, size := s.class(text, at); spaces.has(c); c, size = s.class(text, at) {
+	for c, size := classAt(text, at); spaces.has(c); c, size = classAt(text, at) {
 		last = at
 		at += size
 		if c == newline {
@@ -162,22 +157,20 @@ func (s *scanner) space(text string, at int) int {
 	return last
 }
 
-// class returns the class and the size of the rune at a position.
-func (s *scanner) class(text string, at int) (class, int) {
+// classAt returns the class and the size of the rune at a position.
+func classAt(text string, at int) (class, int) {
 	if at >= len(text) {
 		return none, 0
 	}
 	if text[at] < utf8.RuneSelf {
 		return ascii[text[at]], 1
 	}
-	return s.classOfRune(text[at:])
+	return classOfRune(text[at:])
 }
 
-func (s *scanner) classOfRune(text string) (class, int) {
+// classOfRune is separate from classAt so that the compiler can inline that.
+func classOfRune(text string) (class, int) {
 	r, size := utf8.DecodeRuneInString(text)
-	if size == 1 {
-		s.invalid = true
-	}
 	return classOf(r), size
 }
 

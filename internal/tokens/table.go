@@ -2,6 +2,7 @@ package tokens
 
 import (
 	_ "embed" // the table
+	"encoding/binary"
 	"math"
 	"math/bits"
 )
@@ -81,7 +82,8 @@ func hash(text string) entry {
 		}
 		h ^= load(text[n-8:])
 	case n >= 4:
-		h ^= uint64(load32(text)) | uint64(load32(text[n-4:]))<<32
+		first, last := []byte(text[:4]), []byte(text[n-4:])
+		h ^= uint64(binary.LittleEndian.Uint32(first)) | uint64(binary.LittleEndian.Uint32(last))<<32
 	case n >= 2:
 		h ^= uint64(text[0]) | uint64(text[1])<<8 | uint64(text[n-1])<<16
 	case n == 1:
@@ -91,15 +93,5 @@ func hash(text string) entry {
 	return entry((high ^ low) * odd)
 }
 
-// load32 returns the first four bytes of a text.
-func load32(s string) uint32 {
-	_ = s[3]
-	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
-}
-
 // load returns the first eight bytes of a text. The compiler makes it one instruction.
-func load(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-}
+func load(s string) uint64 { return binary.LittleEndian.Uint64([]byte(s[:8])) }

@@ -6,22 +6,23 @@
 // (table.go). Names of special tokens, such as <|endoftext|>, count as ordinary text. A
 // byte that is not valid UTF-8 counts as U+FFFD.
 //
-// Every count equals that of the usual encoders, with one exception: a piece with invalid
-// UTF-8 and more than 16 KiB is counted in parts, so that its count can be a few tokens
-// too high or too low. All functions agree with each other about it.
+// Every count equals that of the usual encoders.
 package tokens
 
 import (
 	"math"
+	"strings"
 	"unicode/utf8"
 	"unsafe"
+
+	"mcpx/internal/plain"
 )
 
 // Count returns the number of tokens in text. It is at most len(text), but a prefix of
 // text can have more tokens than text.
 func Count(text string) int {
 	var c counter
-	n, _ := c.count(text, math.MaxInt)
+	n, _ := c.count(valid(text), math.MaxInt)
 	return n
 }
 
@@ -42,6 +43,7 @@ func Exceeds(text string, budget int) bool {
 		return true
 	}
 	var c counter
+	text = valid(text)
 	_, end := c.count(text, budget)
 	return end < len(text)
 }
@@ -56,8 +58,19 @@ func Cut(text string, budget int) int {
 	case len(text) <= budget:
 		return len(text)
 	case len(text)/longestToken > budget:
-		text = text[:longestToken*(budget+1)]
+		text = text[:plain.RuneStart(text, longestToken*(budget+1))]
 	}
+	end := cut(valid(text), budget)
+	for i, r := range text { // an invalid byte is longer in the valid text
+		if end -= utf8.RuneLen(r); end < 0 {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// cut is Cut for valid UTF-8.
+func cut(text string, budget int) int {
 	var c counter
 	_, end := c.count(text, budget)
 	if end == len(text) {
@@ -68,7 +81,7 @@ func Cut(text string, budget int) int {
 	// previous piece, so the new end of the text is counted again.
 	budget -= c.before
 	for inside, back := c.inside, 1; inside > 0; back *= 2 {
-		inside = runeStart(text, end, inside)
+		inside = plain.RuneStart(text, end+inside) - end
 		if !Exceeds(text[c.start:end+inside], budget) {
 			return end + inside
 		}
@@ -85,21 +98,21 @@ func Shorten(text string, budget int) string {
 	return text[:Cut(text, budget-2)] + "…" // the mark has up to two tokens
 }
 
-// counter adds up the tokens of a text. It remembers the last piece that fit.
+// counter adds up the tokens of a text. It remembers the last piece that fit. Its memory
+// does not depend on the length of the pieces.
 type counter struct {
-	scanner
-	encoder
-	start  int // of the last piece
-	before int // tokens of the pieces before it
-	inside int // bytes of the next piece that fit
+	windows [2]window
+	start   int // of the last piece
+	before  int // tokens of the pieces before it
+	inside  int // bytes of the next piece that fit
 }
 
 // count returns the number of tokens in the pieces at the start of text that have at most
 // limit tokens together, and where these pieces end.
 func (c *counter) count(text string, limit int) (total, end int) {
 	for end < len(text) {
-		next := c.split(text, end)
-		n, size := c.piece(text[end:next], limit-total)
+		next := split(text, end)
+		n, size := c.encode(text[end:next], limit-total)
 		if size < next-end {
 			c.inside = size
 			break
@@ -111,13 +124,10 @@ func (c *counter) count(text string, limit int) (total, end int) {
 	return total, end
 }
 
-// runeStart returns the last border between two runes of text[start:] that is not after
-// offset. In invalid UTF-8 every byte that is not part of a rune is one itself.
-func runeStart(text string, start, offset int) int {
-	for back := 1; back < utf8.UTFMax && back <= offset; back++ {
-		if _, size := utf8.DecodeRuneInString(text[start+offset-back:]); size > back {
-			return offset - back
-		}
+// valid returns text with U+FFFD for each byte that is not valid UTF-8.
+func valid(text string) string {
+	if utf8.ValidString(text) {
+		return text
 	}
-	return offset
+	return strings.Map(func(r rune) rune { return r }, text)
 }

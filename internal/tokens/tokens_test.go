@@ -196,8 +196,7 @@ func TestClassOfEveryRune(t *testing.T) {
 		case unicode.Is(unicode.N, r):
 			want = number
 		}
-		var s scanner
-		if got, _ := s.class(string(r), 0); got != want {
+		if got, _ := classAt(string(r), 0); got != want {
 			t.Fatalf("the class of %U is %d, want %d", r, got, want)
 		}
 	}
