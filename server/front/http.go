@@ -80,7 +80,7 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 	h.sessions.run()
 	defer h.close()
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(slackListener{l}) }()
+	go func() { ended <- s.Serve(l) }()
 	select {
 	case err := <-ended:
 		return err
