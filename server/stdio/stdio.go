@@ -132,8 +132,9 @@ func (c *run) handle(p server.Inbound) {
 	case !p.IsRequest():
 		c.Server.Handle(context.Background(), c.client, p, c.send)
 		c.pending.Done()
+	case !c.quota.WaitToEnter(c.client.Conn.Context(), len(p.Text)): // the calls were canceled
+		c.pending.Done()
 	default:
-		c.quota.Wait(c.client.Conn.Context(), len(p.Text))
 		request, start := c.Server.Accept(context.Background(), c.client, p)
 		c.quota.Start(request, len(p.Text), start, c.respond)
 	}
