@@ -219,8 +219,7 @@ type call struct {
 	server *server.Server
 	client *server.Client
 	body   server.Inbound
-	done   func()        // called when the message was handled, perhaps after its connection broke
-	quota  *server.Quota // of the client session; nil without one
+	done   func(response []byte) // called when the message was handled, perhaps after its connection broke; may be nil
 
 	status func(response []byte) int // the HTTP status of the response; nil: 200
 }
@@ -239,22 +238,23 @@ func (c call) send(own *stream, message []byte) error {
 // notifications that belong to the call.
 func (h *HTTP) respond(w http.ResponseWriter, r *http.Request, c call) {
 	out := newStream(h.times, h.Limits.UnreadBytes)
-	out.status = c.status
 	client := c.client.Through(func(message []byte) error { return c.send(out, message) })
-	responses := make(chan []byte, 1)
-	c.server.Handle(c.ctx, client, c.body, func(response []byte) { responses <- response })
+	handled := make(chan struct{})
+	end := func(response []byte) {
+		if c.done != nil {
+			c.done(response)
+		}
+		out.end(response)
+		close(handled)
+	}
+	c.server.Handle(c.ctx, client, c.body, end)
 	if !c.body.IsAnswered() {
-		c.done()
+		end(nil)
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	out.open(w, r)
-	response := <-responses
-	c.done()
-	if c.quota != nil {
-		defer c.quota.Hold(response)()
-	}
-	out.finish(w, response)
+	out.respond(w, r, c.status)
+	<-handled // a call may outlast its connection
 }
 
 // postStateless handles a message without a client session (--stateless).
@@ -263,7 +263,7 @@ func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *server.S
 	c.SetInitialized(cmp.Or(r.Header.Get("Mcp-Protocol-Version"), mcp.ProtocolVersion20250326), nil) // the default that MCP defines
 	ctx, done := h.callContext(r)
 	defer done()
-	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: body, done: func() {}})
+	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: body})
 }
 
 // refuseStateless refuses a request that needs a client session if mcpx keeps none, and

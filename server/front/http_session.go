@@ -100,7 +100,12 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 			return
 		}
 	}
-	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: done, quota: n.client.Quota})
+	written := func() {}
+	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: func(response []byte) {
+		written = n.client.Quota.Hold(response)
+		done()
+	}})
+	written()
 }
 
 // refuseForeign refuses a response whose request another replica has sent.
@@ -135,20 +140,17 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
 // serveGetStream writes the GET stream of a client session, beginning with first.
 func (h *HTTP) serveGetStream(w http.ResponseWriter, r *http.Request, n *session, first []byte) {
 	out := newStream(h.times, h.Limits.UnreadBytes)
-	events := h.times.events(w)
-	events.start()
-	events.buffer = append(events.buffer, first...)
-	n.setStream(out) // before the flush, since the client may post as soon as it reads first
+	startEvents(w)
+	n.setStream(out) // before the write, since the client may post as soon as it reads first
 	defer n.removeStream(out)
 	if n.replicas != nil {
 		ctx, stop := context.WithCancel(r.Context())
 		defer stop()
 		n.replicas.announceStream(ctx, n, out)
 	}
-	if events.flush() != nil {
-		return
+	if h.times.writeEvents(w, first) == nil {
+		out.serve(w, r)
 	}
-	out.serve(events, r)
 }
 
 // delete closes a client session.
