@@ -139,11 +139,12 @@ func (q *Quota) pop(i int) *queuedCall {
 // Release removes a call.
 func (q *Quota) Release() { q.change(-1, 0) }
 
-// Hold counts a response as unread until release is called.
-func (q *Quota) Hold(response []byte) (release func()) {
-	n := len(response)
-	q.change(0, n)
-	return func() { q.change(0, -n) }
+// AddUnread counts bytes of a response that waits to be written; negative: of one that was
+// written. q may be nil.
+func (q *Quota) AddUnread(bytes int) {
+	if q != nil {
+		q.change(0, bytes)
+	}
 }
 
 // change changes the counts and starts the queued calls that there is room for.

@@ -16,11 +16,11 @@ func TestQuota(t *testing.T) {
 		}
 	}
 	q.Release()
-	release := q.Hold(make([]byte, 101))
+	q.AddUnread(101)
 	if q.TryAcquire() {
 		t.Error("a call starts though too much is unread")
 	}
-	release()
+	q.AddUnread(-101)
 	if !q.TryAcquire() {
 		t.Error("no call starts though there is room")
 	}
@@ -52,13 +52,13 @@ func TestQueuedCallsStartInOrder(t *testing.T) {
 		{"two at first", func() {}, []int{0, 1}},
 		{"one ends", q.Release, []int{0, 1, 2}},
 		{"unread responses end", func() {
-			release := q.Hold(make([]byte, 101))
+			q.AddUnread(101)
 			q.Release()
 			q.Release()
 			if len(started) != 3 {
 				t.Errorf("%v have started though too much is unread", started)
 			}
-			release()
+			q.AddUnread(-101)
 		}, []int{0, 1, 2, 3, 4}},
 		{"one comes while one waits", func() { started.start(t.Context(), q, 6) }, []int{0, 1, 2, 3, 4}},
 		{"all end", func() { q.Release(); q.Release() }, []int{0, 1, 2, 3, 4, 5, 6}},

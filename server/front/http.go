@@ -219,7 +219,8 @@ type call struct {
 	server *server.Server
 	client *server.Client
 	body   server.Inbound
-	done   func(response []byte) // called when the message was handled, perhaps after its connection broke; may be nil
+	done   func()        // called when the message was handled, perhaps after its connection broke
+	quota  *server.Quota // of the client session; nil without one
 
 	status func(response []byte) int // the HTTP status of the response; nil: 200
 }
@@ -239,22 +240,20 @@ func (c call) send(own *stream, message []byte) error {
 func (h *HTTP) respond(w http.ResponseWriter, r *http.Request, c call) {
 	out := newStream(h.times, h.Limits.UnreadBytes)
 	client := c.client.Through(func(message []byte) error { return c.send(out, message) })
-	handled := make(chan struct{})
-	end := func(response []byte) {
-		if c.done != nil {
-			c.done(response)
-		}
+	handled := make(chan int, 1)
+	c.server.Handle(c.ctx, client, c.body, func(response []byte) {
+		c.done()
+		c.quota.AddUnread(len(response))
 		out.end(response)
-		close(handled)
-	}
-	c.server.Handle(c.ctx, client, c.body, end)
+		handled <- len(response)
+	})
 	if !c.body.IsAnswered() {
-		end(nil)
+		c.done()
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	out.respond(w, r, c.status)
-	<-handled // a call may outlast its connection
+	c.quota.AddUnread(-<-handled) // a call may outlast its connection
 }
 
 // postStateless handles a message without a client session (--stateless).
@@ -263,7 +262,7 @@ func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *server.S
 	c.SetInitialized(cmp.Or(r.Header.Get("Mcp-Protocol-Version"), mcp.ProtocolVersion20250326), nil) // the default that MCP defines
 	ctx, done := h.callContext(r)
 	defer done()
-	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: body})
+	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: body, done: func() {}})
 }
 
 // refuseStateless refuses a request that needs a client session if mcpx keeps none, and

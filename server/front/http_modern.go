@@ -32,7 +32,7 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *server.Serv
 	defer done()
 	c := NewSessionlessClient(s, r)
 	c.Ended = h.stopping
-	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: server.Inbound{Message: m}, status: modernStatus})
+	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: server.Inbound{Message: m}, done: func() {}, status: modernStatus})
 }
 
 // modernStatus returns the HTTP status of a response of 2026-07-28: 400 if the client lacks

@@ -100,12 +100,7 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 			return
 		}
 	}
-	written := func() {}
-	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: func(response []byte) {
-		written = n.client.Quota.Hold(response)
-		done()
-	}})
-	written()
+	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: done, quota: n.client.Quota})
 }
 
 // refuseForeign refuses a response whose request another replica has sent.

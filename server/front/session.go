@@ -129,8 +129,9 @@ func (n *session) send(message []byte) error {
 // client has too much unread. If there is no stream, the client is gone.
 func (n *session) respond(response []byte) {
 	if s := n.stream(); s != nil {
-		defer n.client.Quota.Hold(response)()
+		n.client.Quota.AddUnread(len(response))
 		_ = s.Push(response)
+		n.client.Quota.AddUnread(-len(response))
 	}
 }
 

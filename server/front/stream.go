@@ -22,10 +22,11 @@ type stream struct {
 	mu     sync.Mutex
 	room   sync.Cond // signaled when bytes shrinks or the stream ends
 	queue  [][]byte
-	bytes  int  // size of the messages that are queued or being written
-	sent   bool // a message was queued besides the last
-	ended  bool // the last message is queued
-	closed bool // the HTTP response is finished or the client is gone
+	bytes  int       // size of the messages that are queued or being written
+	first  [1][]byte // memory of the queue for the stream of a call that has only a response
+	sent   bool      // a message was queued besides the last
+	ended  bool      // the last message is queued
+	closed bool      // the HTTP response is finished or the client is gone
 }
 
 // errStreamFull is returned while the client has too much unread.
@@ -36,7 +37,7 @@ var errStreamClosed = errors.New("the client's stream is closed")
 
 func newStream(t times, limit int) *stream {
 	s := &stream{times: t, limit: limit, signal: tasks.NewSignal()}
-	s.room.L = &s.mu
+	s.room.L, s.queue = &s.mu, s.first[:0]
 	return s
 }
 

@@ -163,10 +163,11 @@ func (c *run) respond(response []byte) {
 		c.finish()
 		return
 	}
-	release := c.quota.Hold(response)
+	n := len(response)
+	c.quota.AddUnread(n)
 	go func() {
-		defer c.finish()
-		defer release()
 		c.send(response)
+		c.quota.AddUnread(-n)
+		c.finish()
 	}()
 }
