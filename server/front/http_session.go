@@ -27,7 +27,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Serv
 	case rawjson.Get(response, "error") != nil:
 		h.sessions.end(n)
 	case n.replicas != nil:
-		w.Header().Set(sessionHeader, sealID(n.replicas.box, stateOf(n, m.Params), s.View()))
+		w.Header().Set(sessionHeader, sealID(n.replicas.box, stateOf(n), s.View()))
 	default:
 		w.Header().Set(sessionHeader, n.id)
 	}

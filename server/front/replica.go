@@ -87,7 +87,7 @@ func (p *replicas) continueSession(r *http.Request, s *server.Server, state seal
 	p.sessions.attach(own)
 	s.AssumeRead(own.client)
 	p.sessions.later(func(context.Context) { s.SendLogLevel(own.client) })
-	p.log.Debug().Str("client", own.client.ID()).Str("program", state.name).Str("version", state.version).Msg("client session continued")
+	p.log.Debug().Str("client", own.client.ID()).Msg("client session continued")
 	return own, done, nil
 }
 
