@@ -23,6 +23,7 @@ type session struct {
 	ready    chan struct{} // closed when the session can be used; nil: at once
 
 	transport transport
+	ending    chan struct{} // nil: open; closed when the session has left the table; guarded by sessions.mu
 
 	mu        sync.Mutex // locked after sessions.mu
 	used      time.Time
