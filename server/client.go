@@ -28,9 +28,8 @@ type Client struct {
 	// Replacements for a call of several rounds; may be nil.
 	requestInput  func(ctx context.Context, inputs []upstream.Input) ([][]byte, error) // for requests to the client
 	progressToken func() []byte                                                        // for the progress token in the request
-	call          *multiRoundCall                                                      // the call itself
+	call          *multiRoundCall                                                      // the call itself, if the client may get an upstream's own state
 	resumed       *resumedCall                                                         // what the call goes on with
-	mayPass       bool                                                                 // the client may get an upstream's own state
 }
 
 // conversation is the state that all streams of a client share.

@@ -144,16 +144,13 @@ func (h *HTTP) closeStreams() {
 
 // post handles POST /mcp.
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	body, ok := h.Body(w, r)
+	body, ok := h.read(w, r)
 	if !ok {
 		return
 	}
-	m, err := rpc.ParseStrict(body)
-	if err == nil {
-		m = withTrace(m, r.Header)
-	}
+	m, err := body.Message, body.Err
 	switch {
-	case err != nil && !isArray(body, err):
+	case err != nil && !isArray(body):
 		h.times.writeJSON(w, server.InvalidMessage(m, err), http.StatusBadRequest)
 	case err == nil && server.IsModern(m.Params):
 		h.postModern(w, r, s, m)
@@ -162,22 +159,33 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	case err == nil && isModernByHeader(r, m):
 		h.postModern(w, r, s, m)
 	case h.Stateless:
-		h.postStateless(w, r, s, server.Inbound{Text: body, Message: m, Err: err})
+		h.postStateless(w, r, s, body)
 	case err == nil && m.IsRequest() && m.Method == "initialize":
 		h.initialize(w, r, s, m)
 	default:
-		h.postInSession(w, r, s, server.Inbound{Text: body, Message: m, Err: err})
+		h.postInSession(w, r, s, body)
 	}
 }
 
 // isArray reports whether a body that failed to parse as a message is a JSON array.
 // The client session decides whether arrays are batches.
-func isArray(body []byte, err error) bool {
-	return rawjson.Kind(body) == '[' && server.WireError(err).Code != rpc.CodeParse
+func isArray(body server.Inbound) bool {
+	return rawjson.Kind(body.Text) == '[' && server.WireError(body.Err).Code != rpc.CodeParse
 }
 
 // isKnownVersion reports whether a header Mcp-Protocol-Version is valid or absent.
 func isKnownVersion(version string) bool { return version == "" || mcp.IsValidProtocolVersion(version) }
+
+// read reads the message in the body of a request. If the body cannot be read, it writes the
+// error response and returns false.
+func (h *HTTP) read(w http.ResponseWriter, r *http.Request) (server.Inbound, bool) {
+	text, ok := h.Body(w, r)
+	body := server.Read(text)
+	if body.Err == nil {
+		body.Message = withTrace(body.Message, r.Header)
+	}
+	return body, ok
+}
 
 // Body reads the body of a request, as valid UTF-8. If it fails, it writes the error
 // response and returns false.

@@ -38,14 +38,10 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		access.Refuse(w, http.StatusNotFound, noSession)
 		return
 	}
-	body, ok := h.Body(w, r)
+	message, ok := h.read(w, r)
 	if !ok {
 		done()
 		return
-	}
-	message := server.Read(body)
-	if message.Err == nil {
-		message.Message = withTrace(message.Message, r.Header)
 	}
 	if !n.begin() { // the session has ended meanwhile
 		done()
