@@ -83,7 +83,7 @@ func (s *stream) end(last []byte) {
 		return
 	}
 	s.ended = true
-	if last != nil {
+	if last != nil && !s.closed {
 		s.queue = append(s.queue, last)
 		s.bytes += len(last)
 	}
@@ -153,14 +153,16 @@ func (s *stream) respond(w http.ResponseWriter, r *http.Request, status func(res
 	}
 }
 
-// onlyResponse returns the response of a call if the stream has ended and has nothing else.
+// onlyResponse removes and returns the response of a call if the stream has ended and has
+// nothing else; nil if the call was canceled.
 func (s *stream) onlyResponse() (response []byte, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queue) > 0 {
-		response = s.queue[0]
+	if !s.ended || s.sent {
+		return nil, false
 	}
-	return response, s.ended && !s.sent
+	response, s.first[0], s.queue = s.first[0], nil, nil
+	return response, true
 }
 
 // serve writes the stream as server-sent events. It returns when the stream has
