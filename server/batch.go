@@ -44,15 +44,15 @@ func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, respond func(
 	}
 }
 
-// Accept is the first part of Handle: it handles a notification or a response, and registers
-// a request, so that the client can cancel it. start does the rest; it is nil if there is no
-// response. The context of a single request ends when the request does.
+// Accept is the first part of Handle: it handles notifications and responses, and registers
+// requests, so that the client can cancel them. start does the rest; it is nil if there is no
+// response. The context ends when the request does, or when all requests of a batch do.
 func (s *Server) Accept(ctx context.Context, c *Client, p Inbound) (request context.Context, start func(respond func(response []byte))) {
 	if p.Err == nil {
 		return s.begin(ctx, c, p.Message)
 	}
-	if text := p.Text; c.AcceptsBatch(p) { // a closure over p would need memory for each message
-		return ctx, func(respond func(response []byte)) { s.acceptBatch(ctx, c, text, respond) }
+	if c.AcceptsBatch(p) {
+		return s.acceptBatch(ctx, c, p.Text)
 	}
 	return ctx, answerWith(InvalidMessage(p.Message, p.Err))
 }
@@ -80,21 +80,19 @@ func (c *Client) AcceptsBatch(p Inbound) bool {
 // MaxBatch bounds the messages of a batch. Longer ones are refused.
 const MaxBatch = 1000
 
-// acceptBatch handles a batch. respond gets the responses as one array, in the order of
-// the requests; nil if there are none.
-func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte, respond func(response []byte)) {
-	refuse := func(format string, a ...any) {
-		respond(rpc.AppendError(nil, nil, rpc.Errorf(rpc.CodeInvalidRequest, format, a...)))
-	}
-	switch n := BatchSize(batch); {
-	case n == 0:
-		refuse("Invalid request: an empty batch")
-		return
-	case n > MaxBatch:
-		refuse("Invalid request: a batch has at most %d messages, this one has %d; send it in parts", MaxBatch, n)
-		return
+// acceptBatch is Accept for a batch. The response is an array, in the order of the requests;
+// nil if there are none.
+func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (requests context.Context, start func(respond func(response []byte))) {
+	n := BatchSize(batch)
+	if n == 0 || n > MaxBatch {
+		err := rpc.Errorf(rpc.CodeInvalidRequest, "Invalid request: a batch has at most %d messages, this one has %d; send it in parts", MaxBatch, n)
+		if n == 0 {
+			err = rpc.Errorf(rpc.CodeInvalidRequest, "Invalid request: an empty batch")
+		}
+		return ctx, answerWith(rpc.AppendError(nil, nil, err))
 	}
 	var starts []func(respond func(response []byte))
+	var unfinished sync.WaitGroup
 	for text := range rawjson.Elements(batch) {
 		p := Read(text)
 		if p.Err == nil && p.Message.Method == "initialize" {
@@ -102,11 +100,20 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte, respo
 		}
 		if p.Err != nil {
 			starts = append(starts, answerWith(InvalidMessage(p.Message, p.Err)))
-		} else if _, start := s.begin(ctx, c, p.Message); start != nil {
+		} else if request, start := s.begin(ctx, c, p.Message); start != nil {
 			starts = append(starts, start)
+			unfinished.Add(1)
+			context.AfterFunc(request, unfinished.Done)
 		}
 	}
-	go func() { respond(join(c.runBatch(starts))) }()
+	requests, end := context.WithCancel(ctx)
+	go func() {
+		unfinished.Wait()
+		end()
+	}()
+	return requests, func(respond func(response []byte)) {
+		go func() { respond(join(c.runBatch(starts))) }()
+	}
 }
 
 // runBatch runs the requests of a batch and returns their responses. The batch counts

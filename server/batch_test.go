@@ -1,11 +1,14 @@
 package server
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"mcpx/internal/rawjson"
 )
 
 func TestBatches(t *testing.T) {
@@ -55,5 +58,45 @@ func TestABatchKeepsToTheQuota(t *testing.T) {
 				t.Errorf("quota %d: %d answers, %d at the same time, %d calls are left", most, n, peak.Load(), c.Quota.calls)
 			}
 		})
+	}
+}
+
+// TestABatchIsReadAtOnce: although a batch waits for room, its responses reach the calls that
+// wait for them, and its requests can be canceled. When all of them are, it waits no longer.
+func TestABatchIsReadAtOnce(t *testing.T) {
+	s := bare()
+	c := client(s)
+	c.SetInitialized("2025-03-26", []byte(`{"roots":{}}`))
+	c.markReachable()
+	c.Quota = NewQuota(1, 0)
+	if !c.Quota.TryAcquire() { // by the call that sends the request
+		t.Fatal("no room")
+	}
+	roots := make(chan string, 1)
+	sent := make(chan []byte, 1)
+	go func() {
+		through := c.Through(func(message []byte) error { sent <- message; return nil })
+		result, err := through.Request(t.Context(), "roots/list", nil)
+		roots <- fmt.Sprint(string(result), err)
+	}()
+	id := rawjson.Get(<-sent, "id")
+	batch := fmt.Sprintf(`[{"jsonrpc":"2.0","id":%s,"result":{}},{"jsonrpc":"2.0","id":5,"method":"ping"},{"jsonrpc":"2.0","id":6,"method":"ping"}]`, id)
+	if !c.Quota.Enter(len(batch)) {
+		t.Fatal("the queue is full")
+	}
+	responses := make(chan []byte, 1)
+	request, start := s.Accept(t.Context(), c, Read([]byte(batch)))
+	c.Quota.Start(request, len(batch), start, func(response []byte) { responses <- response })
+	if got := <-roots; got != "{}<nil>" {
+		t.Errorf("the response in the batch is %s", got)
+	}
+	for _, id := range []string{"5", "6"} {
+		if request.Err() != nil {
+			t.Error("the batch has ended before its last request")
+		}
+		s.Handle(t.Context(), c, Read([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`)), nil)
+	}
+	if got := <-responses; got != nil {
+		t.Errorf("canceled requests are answered with %s", got)
 	}
 }

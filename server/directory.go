@@ -4,65 +4,26 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/plain"
-	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
 )
 
-// lazyDirectory is what a client learns about the servers before it uses any, in lazy
-// mode. It depends only on the config and on what the caller may use, so its bytes stay
-// the same whatever upstreams do.
-type lazyDirectory struct {
-	tools        []byte // the result of tools/list
-	instructions string
-}
-
-// directories caches directories.
-type directories struct {
-	mu      sync.Mutex
-	byRules map[*policy.Rules]*lazyDirectory // by the rules of callers; nil is the key of callers without rules
-}
-
-// maxDirectories bounds the directories that are cached.
-const maxDirectories = 256
-
-// directory returns the directory for a client.
-func (s *Server) directory(c *Client) *lazyDirectory {
+// granted returns the upstreams that a client may use. It depends only on the config and on the
+// rules of the caller. So what a client learns in lazy mode before it uses a server has the same
+// bytes whatever upstreams do.
+func (s *Server) granted(c upstream.Client) (upstreams []*config.Upstream) {
 	rules := upstream.CallerOf(c).Rules
-	s.directories.mu.Lock()
-	defer s.directories.mu.Unlock()
-	if d := s.directories.byRules[rules]; d != nil {
-		return d
-	}
-	if s.directories.byRules == nil || len(s.directories.byRules) >= maxDirectories {
-		s.directories.byRules = map[*policy.Rules]*lazyDirectory{}
-	}
-	meta := ""
-	if s.AlwaysLoad {
-		meta = alwaysLoad
-	}
-	p := s.granted(rules)
-	d := &lazyDirectory{lazyTools(p, meta), lazyInstructions(p)}
-	s.directories.byRules[rules] = d
-	return d
-}
-
-// granted returns the profile with the upstreams that the rules grant.
-func (s *Server) granted(rules *policy.Rules) *config.Profile {
-	p := *s.profile
-	p.Upstreams = nil
-	for _, u := range s.profile.Upstreams {
-		if rules.HasServer(p.Name, u.Name) {
-			p.Upstreams = append(p.Upstreams, u)
+	for i := range s.profile.Upstreams {
+		if u := &s.profile.Upstreams[i]; rules.HasServer(s.profile.Name, u.Name) {
+			upstreams = append(upstreams, u)
 		}
 	}
-	return &p
+	return upstreams
 }
 
 // directoryLimit is the longest description of inspect, in bytes, however many
@@ -83,8 +44,8 @@ const alwaysLoad = `,"_meta":{"anthropic/alwaysLoad":true}`
 // lazyTools returns the list of inspect and exec, which never changes while mcpx runs.
 // meta is a further member of both, or "". mcp-go's Tool is not used, since it always has
 // annotations, which cost tokens.
-func lazyTools(p *config.Profile, meta string) []byte {
-	b := rawjson.AppendString([]byte(`{"tools":[{"name":"inspect","description":`), directory(p))
+func lazyTools(upstreams []*config.Upstream, meta string) []byte {
+	b := rawjson.AppendString([]byte(`{"tools":[{"name":"inspect","description":`), directory(upstreams))
 	b = append(b, `,"inputSchema":`+inspectSchema+`,"annotations":{"readOnlyHint":true}`+meta+`},`...)
 	b = append(b, `{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":`+execSchema+meta+`}]}`...)
 	return b
@@ -98,18 +59,22 @@ func (s *Server) listTools(ctx context.Context, c *Client, m rpc.Message) ([]byt
 	if !rawjson.IsNull(rawjson.Get(m.Params, "cursor")) {
 		return nil, invalidParams(invalidCursor)
 	}
-	return s.directory(c).tools, nil
+	meta := ""
+	if s.AlwaysLoad {
+		meta = alwaysLoad
+	}
+	return lazyTools(s.granted(c), meta), nil
 }
 
 // directory returns the description of inspect, with the names and descriptions of all
 // servers. If it is too long, it omits the descriptions, and then the last names.
-func directory(p *config.Profile) string {
+func directory(upstreams []*config.Upstream) string {
 	const (
 		use    = "List a server's tools, or get one's schema. Servers: "
 		search = executor.Builtin + " (searches all tools"
 	)
 	var full, names []string
-	for _, u := range p.Upstreams {
+	for _, u := range upstreams {
 		name := u.Name
 		names = append(names, name)
 		if u.Description != "" {
@@ -137,5 +102,5 @@ func directory(p *config.Profile) string {
 
 // LazyTools returns the result of tools/list in lazy mode, as a client's model sees it.
 func (s *Server) LazyTools(c upstream.Client) []byte {
-	return lazyTools(s.granted(upstream.CallerOf(c).Rules), "")
+	return lazyTools(s.granted(c), "")
 }

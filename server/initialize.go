@@ -78,7 +78,7 @@ const instructionsLimit = 1024
 func (s *Server) instructions(c *Client) string {
 	switch {
 	case s.lazy:
-		return s.directory(c).instructions
+		return lazyInstructions(s.granted(c))
 	case s.bare:
 		for _, only := range s.Upstreams(c) {
 			return only.Instructions
@@ -90,11 +90,11 @@ func (s *Server) instructions(c *Client) string {
 
 // lazyInstructions names all servers and explains inspect and exec. If it is too long, it
 // omits the last names.
-func lazyInstructions(p *config.Profile) string {
+func lazyInstructions(upstreams []*config.Upstream) string {
 	const use = "inspect(server_name) lists a server's tools, exec calls one. " +
 		`exec("` + executor.Builtin + `", "search", {"query": …}) searches the tools of all servers.`
 	var names []string
-	for _, u := range p.Upstreams {
+	for _, u := range upstreams {
 		names = append(names, u.Name)
 	}
 	text := func(names []string, more string) string {

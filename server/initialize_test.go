@@ -26,7 +26,7 @@ func TestLazyInstructions(t *testing.T) {
 		{names, []string{"server number 0, server number 1, ", ` more, which inspect("mcpx") lists`, `"search"`}},
 		{[]string{long, long, long, long, long, long, long, long, long, long, long, long, long, long, long}, []string{long, "more"}},
 	} {
-		got := lazyInstructions(profile("", c.names...))
+		got := lazyInstructions(named("", c.names...))
 		if n := utf8.RuneCountInString(got); n > instructionsLimit {
 			t.Errorf("%d servers: %d characters", len(c.names), n)
 		}
@@ -36,8 +36,8 @@ func TestLazyInstructions(t *testing.T) {
 			}
 		}
 	}
-	left := strings.Count(lazyInstructions(profile("", names...)), "server number")
-	if want := fmt.Sprintf(" and %d more", len(names)-left); !strings.Contains(lazyInstructions(profile("", names...)), want) {
+	left := strings.Count(lazyInstructions(named("", names...)), "server number")
+	if want := fmt.Sprintf(" and %d more", len(names)-left); !strings.Contains(lazyInstructions(named("", names...)), want) {
 		t.Errorf("%d servers are named, but it does not say%s", left, want)
 	}
 }
@@ -77,8 +77,8 @@ func TestFlatInstructions(t *testing.T) {
 // otherwise. A model sees no difference.
 func TestAlwaysLoad(t *testing.T) {
 	const meta = `,"_meta":{"anthropic/alwaysLoad":true}`
-	p := profile("", "a")
-	loaded, deferred := string(lazyTools(p, alwaysLoad)), string(lazyTools(p, ""))
+	upstreams := named("", "a")
+	loaded, deferred := string(lazyTools(upstreams, alwaysLoad)), string(lazyTools(upstreams, ""))
 	if strings.Count(loaded, meta) != 2 || strings.ReplaceAll(loaded, meta, "") != deferred {
 		t.Errorf("got %s", loaded)
 	}

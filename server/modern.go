@@ -58,7 +58,7 @@ func (s *Server) discover(_ context.Context, c *Client, _ rpc.Message) ([]byte, 
 
 // modern handles a request of 2026-07-28.
 func (s *Server) modern(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
-	run, wrong := s.modernMethod(m)
+	run, wrong := ModernMethod(m)
 	if wrong != nil {
 		return nil, wrong
 	}
@@ -66,7 +66,6 @@ func (s *Server) modern(ctx context.Context, c *Client, m rpc.Message) ([]byte, 
 	version, _ := rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
 	capabilities := rawjson.Get(meta, mcp.MetaKeyClientCapabilities)
 	request := c.forRequest(version, capabilities, rawjson.Get(meta, mcp.MetaKeyLogLevel))
-	request.mayPass = s.rounds.sealed != nil
 	result, err := s.rounds.run(ctx, request, m, func(ctx context.Context) ([]byte, error) {
 		if request.resumed != nil {
 			m.Params = withoutRound(m.Params)
@@ -79,9 +78,9 @@ func (s *Server) modern(ctx context.Context, c *Client, m rpc.Message) ([]byte, 
 	return s.decorate(m.Method, result), nil
 }
 
-// modernMethod returns the method for a request of 2026-07-28, or an error if the
+// ModernMethod returns the method for a request of 2026-07-28, or an error if the
 // request is invalid.
-func (s *Server) modernMethod(m rpc.Message) (Method, *rpc.Error) {
+func ModernMethod(m rpc.Message) (Method, *rpc.Error) {
 	meta := rawjson.Get(m.Params, "_meta")
 	version, ok := rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
 	if !ok {
@@ -262,10 +261,4 @@ func (s *Server) CheckParameterHeaders(c *Client, h http.Header, m rpc.Message) 
 		values := h.Values(name)
 		return h.Get(name), len(values) > 0
 	}, &mcp.Tool{RawInputSchema: schema}, m.Params)
-}
-
-// CheckModern returns why a request of 2026-07-28 is refused, nil if it is not.
-func (s *Server) CheckModern(m rpc.Message) *rpc.Error {
-	_, err := s.modernMethod(m)
-	return err
 }

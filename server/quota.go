@@ -18,10 +18,11 @@ type Quota struct {
 	mu       sync.Mutex
 	calls    int           // unfinished calls
 	unread   int           // bytes of responses that wait to be written
+	entering int           // calls between Enter and Start
 	queue    []*queuedCall // in the order of Start; while it is not empty, later calls are queued too
-	bytes    int           // size of the queued calls
-	starting bool          // a change is starting queued calls; others leave the queue to it
-	shrunk   tasks.Signal  // the queue got shorter
+	bytes    int           // size of the calls that are entering or queued
+	starting bool          // a queued call is being started; other changes leave the queue alone meanwhile
+	shrunk   tasks.Signal  // a call has left the queue
 }
 
 // queuedCall is a call that waits for room.
@@ -54,26 +55,60 @@ func (q *Quota) TryAcquire() bool {
 }
 
 func (q *Quota) tryAcquireLocked() bool {
-	if q.limit > 0 && (q.calls >= q.limit || q.unread > q.unreadLimit) {
+	if !q.hasRoom(1) {
 		return false
 	}
 	q.calls++
 	return true
 }
 
-// Start counts a call of that size and starts it, as soon as there is room and every
+// hasRoom reports whether that many more calls may start.
+func (q *Quota) hasRoom(calls int) bool {
+	return q.limit == 0 || q.calls+calls <= q.limit && q.unread <= q.unreadLimit
+}
+
+// Enter reserves room in the queue for a call of that size, which Start must follow; false
+// if there is none. A call that need not wait may always enter.
+func (q *Quota) Enter(size int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.queue) + q.entering
+	mustWait := len(q.queue) > 0 || q.starting || !q.hasRoom(q.entering+1)
+	if mustWait && (n >= maxQueued || n > 0 && q.bytes+size > maxQueuedBytes) {
+		return false
+	}
+	q.entering++
+	q.bytes += size
+	return true
+}
+
+// WaitToEnter is Enter, except that it waits until there is room; false if ctx ends. One
+// goroutine at a time may wait.
+func (q *Quota) WaitToEnter(ctx context.Context, size int) bool {
+	for !q.Enter(size) {
+		select {
+		case <-q.shrunk:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// Start counts a call that has entered and starts it, as soon as there is room and every
 // earlier call has started. It does not wait, and neither may start. If the context ends
 // first, the call is started at once, so that it ends too. Release ends the call.
 func (q *Quota) Start(ctx context.Context, size int, start func(respond func(response []byte)), respond func(response []byte)) {
 	q.mu.Lock()
+	q.entering--
 	if len(q.queue) > 0 || q.starting || !q.tryAcquireLocked() {
 		call := &queuedCall{size: size, start: start, respond: respond}
 		call.forget = context.AfterFunc(ctx, func() { q.startEnded(call) })
 		q.queue = append(q.queue, call)
-		q.bytes += size
 		q.mu.Unlock()
 		return
 	}
+	q.bytes -= size
 	q.mu.Unlock()
 	start(respond)
 }
@@ -101,51 +136,44 @@ func (q *Quota) pop(i int) *queuedCall {
 	return call
 }
 
-// IsFull reports whether the queue has no room for a call of that size.
-func (q *Quota) IsFull(size int) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.queue) >= maxQueued || len(q.queue) > 0 && q.bytes+size > maxQueuedBytes
-}
-
-// Wait waits until the queue has room for a call of that size, or ctx ends. One goroutine
-// at a time may wait.
-func (q *Quota) Wait(ctx context.Context, size int) {
-	for q.IsFull(size) && ctx.Err() == nil {
-		select {
-		case <-q.shrunk:
-		case <-ctx.Done():
-		}
-	}
-}
-
 // Release removes a call.
 func (q *Quota) Release() { q.change(-1, 0) }
 
-// Hold counts a response as unread until release is called.
-func (q *Quota) Hold(response []byte) (release func()) {
-	n := len(response)
-	q.change(0, n)
-	return func() { q.change(0, -n) }
+// AddUnread counts bytes of a response that waits to be written; negative: of one that was
+// written. q may be nil.
+func (q *Quota) AddUnread(bytes int) {
+	if q != nil {
+		q.change(0, bytes)
+	}
 }
 
-// change changes the counts and starts the queued calls that there is room for. A call
-// that ends at once calls change again, which leaves the queue to the first change.
+// change changes the counts and starts the queued calls that there is room for.
 func (q *Quota) change(calls, unread int) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.calls += calls
 	q.unread += unread
-	if q.starting {
-		return
+	q.mu.Unlock()
+	for q.startNext() {
+	}
+}
+
+// startNext starts the next queued call; false if there is none, or no room for it. A call
+// that ends at once calls change again, which leaves the queue to the first change.
+func (q *Quota) startNext() bool {
+	q.mu.Lock()
+	if q.starting || len(q.queue) == 0 || !q.tryAcquireLocked() {
+		q.mu.Unlock()
+		return false
 	}
 	q.starting = true
-	for len(q.queue) > 0 && q.tryAcquireLocked() {
-		call := q.pop(0)
-		q.mu.Unlock()
-		call.forget()
-		call.start(call.respond)
+	call := q.pop(0)
+	q.mu.Unlock()
+	defer func() { // also if start panics
 		q.mu.Lock()
-	}
-	q.starting = false
+		q.starting = false
+		q.mu.Unlock()
+	}()
+	call.forget()
+	call.start(call.respond)
+	return true
 }

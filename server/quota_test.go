@@ -16,11 +16,11 @@ func TestQuota(t *testing.T) {
 		}
 	}
 	q.Release()
-	release := q.Hold(make([]byte, 101))
+	q.AddUnread(101)
 	if q.TryAcquire() {
 		t.Error("a call starts though too much is unread")
 	}
-	release()
+	q.AddUnread(-101)
 	if !q.TryAcquire() {
 		t.Error("no call starts though there is room")
 	}
@@ -32,6 +32,7 @@ type starts []int
 
 // start starts a call.
 func (s *starts) start(ctx context.Context, q *Quota, n int) {
+	q.Enter(1)
 	q.Start(ctx, 1, func(func(response []byte)) { *s = append(*s, n) }, nil)
 }
 
@@ -51,13 +52,13 @@ func TestQueuedCallsStartInOrder(t *testing.T) {
 		{"two at first", func() {}, []int{0, 1}},
 		{"one ends", q.Release, []int{0, 1, 2}},
 		{"unread responses end", func() {
-			release := q.Hold(make([]byte, 101))
+			q.AddUnread(101)
 			q.Release()
 			q.Release()
 			if len(started) != 3 {
 				t.Errorf("%v have started though too much is unread", started)
 			}
-			release()
+			q.AddUnread(-101)
 		}, []int{0, 1, 2, 3, 4}},
 		{"one comes while one waits", func() { started.start(t.Context(), q, 6) }, []int{0, 1, 2, 3, 4}},
 		{"all end", func() { q.Release(); q.Release() }, []int{0, 1, 2, 3, 4, 5, 6}},
@@ -86,12 +87,14 @@ func TestQueuedCallsThatEndAtOnce(t *testing.T) {
 		running++
 		most = max(most, running)
 		if started++; started == 5 { // it is queued behind the others
+			q.Enter(0)
 			q.Start(t.Context(), 0, start, nil)
 		}
 		q.Release()
 		running--
 	}
 	for range 10 {
+		q.Enter(0)
 		q.Start(t.Context(), 0, start, nil)
 	}
 	q.Release()
@@ -140,29 +143,64 @@ func TestQueueLimits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			q := NewQuota(1, 0)
 			for i := range row.calls + 1 { // the first one runs
-				if q.IsFull(row.size) {
+				if !q.Enter(row.size) {
 					t.Fatalf("%s: full before call %d", name, i)
 				}
 				q.Start(t.Context(), row.size, func(func(response []byte)) {}, nil)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			waited := make(chan struct{}, 2)
-			for _, end := range []func(){cancel, q.Release} {
-				go func() {
-					q.Wait(ctx, row.next)
-					waited <- struct{}{}
-				}()
+			waited := make(chan bool, 1)
+			for i, end := range []func(){cancel, q.Release} {
+				go func() { waited <- q.WaitToEnter(ctx, row.next) }()
 				synctest.Wait()
-				if len(waited) > 0 || !q.IsFull(row.next) {
+				if len(waited) > 0 || q.Enter(row.next) {
 					t.Errorf("%s: the queue takes one more", name)
 				}
 				end()
-				<-waited
+				if entered := <-waited; entered != (i == 1) {
+					t.Errorf("%s: after wait %d it enters: %v", name, i, entered)
+				}
 				ctx = t.Context()
 			}
-			if q.IsFull(row.next) {
-				t.Errorf("%s: the queue stays full", name)
-			}
 		})
+	}
+}
+
+// TestCallsThatEnter: calls that have entered, but are not started yet, count as queued. They
+// need no room in the queue as far as they can start at once.
+func TestCallsThatEnter(t *testing.T) {
+	q := NewQuota(2, 0)
+	for i, want := range []bool{true, true, false} {
+		if got := q.Enter(maxQueuedBytes); got != want {
+			t.Errorf("call %d enters: %v", i, got)
+		}
+	}
+	for range 2 {
+		q.Start(t.Context(), maxQueuedBytes, func(func(response []byte)) {}, nil)
+	}
+	for i := range maxQueued + 1 {
+		if got := q.Enter(0); got != (i < maxQueued) {
+			t.Fatalf("call %d enters: %v", i, got)
+		}
+	}
+}
+
+// TestQueuedCallThatPanics: it affects no other call.
+func TestQueuedCallThatPanics(t *testing.T) {
+	q := NewQuota(2, 0)
+	var started starts
+	for n := range 2 {
+		started.start(t.Context(), q, n)
+	}
+	q.Enter(0)
+	q.Start(t.Context(), 0, func(func(response []byte)) { panic("in a test") }, nil)
+	started.start(t.Context(), q, 3)
+	func() {
+		defer func() { _ = recover() }()
+		q.Release()
+	}()
+	q.Release()
+	if want := []int{0, 1, 3}; !slices.Equal(started, want) {
+		t.Errorf("%v have started, want %v", started, want)
 	}
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"strconv"
 	"strings"
 	"time"
@@ -72,7 +71,7 @@ func (s *Server) list(ctx context.Context, c *Client, m rpc.Message) ([]byte, er
 	}
 	b = append(b, ']')
 	if to < len(items) {
-		b = rawjson.AppendString(append(b, `,"nextCursor":`...), cursor(to))
+		b = rawjson.AppendString(append(b, `,"nextCursor":`...), cursorPrefix+strconv.Itoa(to))
 	}
 	return append(b, '}'), nil
 }
@@ -91,16 +90,11 @@ const (
 	cursorPrefix  = "mcpx:"
 )
 
-func cursor(index int) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + strconv.Itoa(index)))
-}
-
 func parseCursor(raw []byte) (index int, ok bool) {
 	text, _ := rawjson.String(raw)
-	plain, notBase64 := base64.RawURLEncoding.DecodeString(text)
-	digits, isCursor := strings.CutPrefix(string(plain), cursorPrefix)
-	index, notNumber := strconv.Atoi(digits)
-	return index, notBase64 == nil && isCursor && notNumber == nil && index >= 0
+	digits, isCursor := strings.CutPrefix(text, cursorPrefix)
+	index, err := strconv.Atoi(digits)
+	return index, isCursor && err == nil && index >= 0
 }
 
 // listRoots handles roots/list. It requests the roots from the client itself, since

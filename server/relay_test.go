@@ -19,7 +19,7 @@ func TestLists(t *testing.T) {
 	if got := c.ask(t, request("prompts/list", "")); !strings.Contains(got, `{"name":"one__needs","title":"Needs one","arguments":[{"name":"context","required":true},{"name":"style"}],"x-extra":9007199254740993}`) {
 		t.Errorf("a definition is not as it came: %s", got)
 	}
-	for _, cursor := range []string{`5`, `"x"`, `"!!"`, `"bWNweDotMQ"`, `"bWNweDo5OXg"`} {
+	for _, cursor := range []string{`5`, `"x"`, `"1000"`, `"mcpx:-1"`, `"mcpx:99x"`} {
 		c.want(t, "prompts/list", `{"cursor":`+cursor+`}`, `{"code":-32602,"message":"Invalid params: \"cursor\" must be the \"nextCursor\" of a page","data":{"detail":"\"cursor\" must be the \"nextCursor\" of a page"}}`)
 	}
 }

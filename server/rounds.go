@@ -94,7 +94,7 @@ func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, cal
 		p.stream.Store(newRoundStream(c, m))
 		p.resume(rawjson.Get(m.Params, "inputResponses"))
 	default:
-		p = newMultiRoundCall(ctx, c, m, call)
+		p = r.begin(ctx, c, m, call)
 	}
 	stop := context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) })
 	defer stop()
@@ -145,14 +145,17 @@ func newRoundStream(c *Client, m rpc.Message) *roundStream {
 	return &roundStream{c.Send, slices.Clone(rawjson.Get(rawjson.Get(m.Params, "_meta"), "progressToken"))}
 }
 
-// newMultiRoundCall starts a call, which may outlast the request that started it.
-func newMultiRoundCall(ctx context.Context, c *Client, m rpc.Message, call func(ctx context.Context) ([]byte, error)) *multiRoundCall {
+// begin starts a call, which may outlast the request that started it.
+func (r *multiRoundCalls) begin(ctx context.Context, c *Client, m rpc.Message, call func(ctx context.Context) ([]byte, error)) *multiRoundCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &multiRoundCall{owner: c.owner, method: strings.Clone(m.Method), size: len(m.Params), inputs: make(chan inputRequest), result: make(chan outcome, 1), done: make(chan struct{}), cancel: cancel}
 	p.stream.Store(newRoundStream(c, m))
 	c.Send = func(message []byte) error { return p.stream.Load().send(message) }
 	c.progressToken = func() []byte { return p.stream.Load().token }
-	c.requestInput, c.call = p.requestInput, p
+	c.requestInput = p.requestInput
+	if r.sealed != nil {
+		c.call = p
+	}
 	go func() {
 		result, err := call(ctx)
 		p.result <- outcome{result, err}

@@ -164,7 +164,7 @@ func TestParkedCallsAreBounded(t *testing.T) {
 func TestAParkedCallOwnsItsToken(t *testing.T) {
 	body := []byte(`{"method":"tools/call","_meta":{"progressToken":"a"}}`)
 	m := rpc.Message{Method: "tools/call", Params: body}
-	p := newMultiRoundCall(t.Context(), newClient("one", nil), m, func(context.Context) ([]byte, error) { return nil, nil })
+	p := newMultiRoundCalls().begin(t.Context(), newClient("one", nil), m, func(context.Context) ([]byte, error) { return nil, nil })
 	copy(body, bytes.Repeat([]byte("x"), len(body)))
 	if got := string(p.stream.Load().token); got != `"a"` {
 		t.Errorf("the token is now %s", got)

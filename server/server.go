@@ -36,7 +36,6 @@ type Server struct {
 	view        config.Expose // set by Exposing
 	forwarded   []string      // headers of clients' requests that upstreams get
 	rounds      *multiRoundCalls
-	directories directories
 
 	configured map[string]bool // names of the upstreams in the profile
 }

@@ -13,13 +13,12 @@ import (
 	"mcpx/config"
 )
 
-// profile has upstreams of these names, each with the description.
-func profile(description string, names ...string) *config.Profile {
-	p := &config.Profile{}
+// named returns upstreams of these names, each with the description.
+func named(description string, names ...string) (upstreams []*config.Upstream) {
 	for _, name := range names {
-		p.Upstreams = append(p.Upstreams, config.Upstream{Name: name, Description: description})
+		upstreams = append(upstreams, &config.Upstream{Name: name, Description: description})
 	}
-	return p
+	return upstreams
 }
 
 func numbered(n int) []string {
@@ -33,19 +32,19 @@ func numbered(n int) []string {
 func TestDirectory(t *testing.T) {
 	const use, search = "List a server's tools, or get one's schema. Servers: ", "mcpx (searches all tools)"
 	for _, row := range []struct {
-		name string
-		p    *config.Profile
-		want string
+		name      string
+		upstreams []*config.Upstream
+		want      string
 	}{
-		{"none", profile(""), use + search},
-		{"one", profile("", "time"), use + "time, " + search},
-		{"in config order", profile("", "z", "a"), use + "z, a, " + search},
-		{"described", profile("Tells the time", "time"), use + "time (Tells the time), " + search},
-		{"hostile", profile("a\nb\x1b[31m\u202e", "x"), use + `x (a\nb\u001b[31m\u202e), ` + search},
-		{"descriptions go before names", profile(strings.Repeat("d", 500), "a", "b", "c", "d"), use + "a, b, c, d, " + search},
-		{"one huge description", profile(strings.Repeat("d", 5000), "a"), use + "a, " + search},
+		{"none", named(""), use + search},
+		{"one", named("", "time"), use + "time, " + search},
+		{"in config order", named("", "z", "a"), use + "z, a, " + search},
+		{"described", named("Tells the time", "time"), use + "time (Tells the time), " + search},
+		{"hostile", named("a\nb\x1b[31m\u202e", "x"), use + `x (a\nb\u001b[31m\u202e), ` + search},
+		{"descriptions go before names", named(strings.Repeat("d", 500), "a", "b", "c", "d"), use + "a, b, c, d, " + search},
+		{"one huge description", named(strings.Repeat("d", 5000), "a"), use + "a, " + search},
 	} {
-		if got := directory(row.p); got != row.want {
+		if got := directory(row.upstreams); got != row.want {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
 		}
 	}
@@ -64,7 +63,7 @@ func TestDirectoryOfMany(t *testing.T) {
 		{numbered(170), "x"},
 		{[]string{strings.Repeat("名", 64), strings.Repeat("é", 64), "b"}, strings.Repeat("描", 2000)},
 	} {
-		text := directory(profile(row.description, row.names...))
+		text := directory(named(row.description, row.names...))
 		if len(text) > 2048 || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 			t.Errorf("%d servers: %d bytes: %q", len(row.names), len(text), text)
 		}
@@ -92,12 +91,12 @@ func TestDirectoryOfMany(t *testing.T) {
 // TestDirectoryIsAsFullAsItMayBe: nothing is dropped before the limit is reached to
 // the byte.
 func TestDirectoryIsAsFullAsItMayBe(t *testing.T) {
-	base := len(directory(profile("", "a")))
-	fits := profile(strings.Repeat("d", directoryLimit-base-len(" ()")), "a")
+	base := len(directory(named("", "a")))
+	fits := named(strings.Repeat("d", directoryLimit-base-len(" ()")), "a")
 	if got := len(directory(fits)); got != directoryLimit {
 		t.Errorf("%d bytes, want %d", got, directoryLimit)
 	}
-	fits.Upstreams[0].Description += "d"
+	fits[0].Description += "d"
 	if got := len(directory(fits)); got != base {
 		t.Errorf("%d bytes, want %d", got, base)
 	}

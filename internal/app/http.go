@@ -77,7 +77,8 @@ func (a *App) pages(web *front.HTTP) *pages.Pages {
 		Front:       web,
 		Console:     console.Handler(),
 		Metrics:     a.metrics.handler(a.log.Flush),
-		SignIn:      pages.SignIn{Accounts: a.Accounts, Redirect: a.address + "/oauth/callback"},
+		Accounts:    a.Accounts,
+		Callback:    a.address + "/oauth/callback",
 		Problem:     a.ReloadProblem,
 		AuditFailed: a.audit.Failed,
 	}

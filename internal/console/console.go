@@ -4,10 +4,10 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"path"
 	"strings"
@@ -33,45 +33,19 @@ var types = map[string]string{
 
 // Handler serves the page at / and its files below /assets/.
 func Handler() http.Handler {
-	files := load()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := strings.TrimPrefix(r.URL.Path, "/")
-		if name == "" {
-			name = "assets/index.html"
-		}
-		f, ok := files[name]
-		if !ok {
+		name := cmp.Or(strings.TrimPrefix(r.URL.Path, "/"), "assets/index.html")
+		content, err := assets.ReadFile(name)
+		if err != nil {
 			http.NotFound(w, r)
 			return
 		}
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Content-Type", f.kind)
+		h.Set("Content-Type", types[path.Ext(name)])
 		h.Set("Cache-Control", "no-cache") // a browser revalidates its copy, because a new mcpx may have a new page
-		h.Set("ETag", f.tag)
-		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(f.content))
+		h.Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256(content)))
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 	})
-}
-
-type file struct {
-	kind, tag string
-	content   []byte
-}
-
-// load returns the files by their paths.
-func load() map[string]file {
-	files := map[string]file{}
-	err := fs.WalkDir(assets, "assets", func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		content, err := assets.ReadFile(name)
-		files[name] = file{types[path.Ext(name)], fmt.Sprintf(`"%x"`, sha256.Sum256(content)), content}
-		return err
-	})
-	if err != nil {
-		panic(err) // the files are part of the program
-	}
-	return files
 }

@@ -80,7 +80,7 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 	h.sessions.run()
 	defer h.close()
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(slackListener{l}) }()
+	go func() { ended <- s.Serve(l) }()
 	select {
 	case err := <-ended:
 		return err
@@ -144,16 +144,13 @@ func (h *HTTP) closeStreams() {
 
 // post handles POST /mcp.
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	body, ok := h.Body(w, r)
+	body, ok := h.read(w, r)
 	if !ok {
 		return
 	}
-	m, err := rpc.ParseStrict(body)
-	if err == nil {
-		m = withTrace(m, r.Header)
-	}
+	m, err := body.Message, body.Err
 	switch {
-	case err != nil && !isArray(body, err):
+	case err != nil && !isArray(body):
 		h.times.writeJSON(w, server.InvalidMessage(m, err), http.StatusBadRequest)
 	case err == nil && server.IsModern(m.Params):
 		h.postModern(w, r, s, m)
@@ -162,22 +159,33 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	case err == nil && isModernByHeader(r, m):
 		h.postModern(w, r, s, m)
 	case h.Stateless:
-		h.postStateless(w, r, s, server.Inbound{Text: body, Message: m, Err: err})
+		h.postStateless(w, r, s, body)
 	case err == nil && m.IsRequest() && m.Method == "initialize":
 		h.initialize(w, r, s, m)
 	default:
-		h.postInSession(w, r, s, server.Inbound{Text: body, Message: m, Err: err})
+		h.postInSession(w, r, s, body)
 	}
 }
 
 // isArray reports whether a body that failed to parse as a message is a JSON array.
 // The client session decides whether arrays are batches.
-func isArray(body []byte, err error) bool {
-	return rawjson.Kind(body) == '[' && server.WireError(err).Code != rpc.CodeParse
+func isArray(body server.Inbound) bool {
+	return rawjson.Kind(body.Text) == '[' && server.WireError(body.Err).Code != rpc.CodeParse
 }
 
 // isKnownVersion reports whether a header Mcp-Protocol-Version is valid or absent.
 func isKnownVersion(version string) bool { return version == "" || mcp.IsValidProtocolVersion(version) }
+
+// read reads the message in the body of a request. If the body cannot be read, it writes the
+// error response and returns false.
+func (h *HTTP) read(w http.ResponseWriter, r *http.Request) (server.Inbound, bool) {
+	text, ok := h.Body(w, r)
+	body := server.Read(text)
+	if body.Err == nil {
+		body.Message = withTrace(body.Message, r.Header)
+	}
+	return body, ok
+}
 
 // Body reads the body of a request, as valid UTF-8. If it fails, it writes the error
 // response and returns false.
@@ -239,22 +247,21 @@ func (c call) send(own *stream, message []byte) error {
 // notifications that belong to the call.
 func (h *HTTP) respond(w http.ResponseWriter, r *http.Request, c call) {
 	out := newStream(h.times, h.Limits.UnreadBytes)
-	out.status = c.status
 	client := c.client.Through(func(message []byte) error { return c.send(out, message) })
-	responses := make(chan []byte, 1)
-	c.server.Handle(c.ctx, client, c.body, func(response []byte) { responses <- response })
+	handled := make(chan int, 1)
+	c.server.Handle(c.ctx, client, c.body, func(response []byte) {
+		c.done()
+		c.quota.AddUnread(len(response))
+		out.end(response)
+		handled <- len(response)
+	})
 	if !c.body.IsAnswered() {
 		c.done()
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	out.open(w, r)
-	response := <-responses
-	c.done()
-	if c.quota != nil {
-		defer c.quota.Hold(response)()
-	}
-	out.finish(w, response)
+	out.respond(w, r, c.status)
+	c.quota.AddUnread(-<-handled) // a call may outlast its connection
 }
 
 // postStateless handles a message without a client session (--stateless).
@@ -274,4 +281,26 @@ func (h *HTTP) refuseStateless(w http.ResponseWriter, allowed string) bool {
 		access.Refuse(w, http.StatusMethodNotAllowed, "mcpx keeps no sessions (--stateless); send requests with POST /mcp")
 	}
 	return h.Stateless
+}
+
+// times are the timeouts and intervals of the HTTP front. None of them ends an idle
+// stream.
+type times struct {
+	header time.Duration // for a client to send the headers of a request
+	body   time.Duration // for a client to send a whole request
+	idle   time.Duration // between two requests on a connection
+	write  time.Duration // for a client to read one write
+	alive  time.Duration // between two keep-alive comments on a stream
+	drain  time.Duration // for unfinished calls when mcpx stops
+	cancel time.Duration // for the responses to calls that are canceled then
+}
+
+var defaultTimes = times{
+	header: 10 * time.Second,
+	body:   time.Minute,
+	idle:   2 * time.Minute,
+	write:  30 * time.Second,
+	alive:  15 * time.Second,
+	drain:  server.DrainTime,
+	cancel: server.CancelTime,
 }

@@ -54,7 +54,7 @@ func (h *HTTP) checkModern(r *http.Request, s *server.Server, m rpc.Message) *rp
 	if !m.IsRequest() {
 		return nil
 	}
-	if wrong := s.CheckModern(m); wrong != nil {
+	if _, wrong := server.ModernMethod(m); wrong != nil {
 		return wrong
 	}
 	if err := s.CheckParameterHeaders(NewSessionlessClient(s, r), r.Header, m); err != nil {

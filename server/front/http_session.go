@@ -27,7 +27,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Serv
 	case rawjson.Get(response, "error") != nil:
 		h.sessions.end(n)
 	case n.replicas != nil:
-		w.Header().Set(sessionHeader, sealID(n.replicas.box, stateOf(n, m.Params), s.View()))
+		w.Header().Set(sessionHeader, sealID(n.replicas.box, stateOf(n), s.View()))
 	default:
 		w.Header().Set(sessionHeader, n.id)
 	}
@@ -135,20 +135,17 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
 // serveGetStream writes the GET stream of a client session, beginning with first.
 func (h *HTTP) serveGetStream(w http.ResponseWriter, r *http.Request, n *session, first []byte) {
 	out := newStream(h.times, h.Limits.UnreadBytes)
-	events := h.times.events(w)
-	events.start()
-	events.buffer = append(events.buffer, first...)
-	n.setStream(out) // before the flush, since the client may post as soon as it reads first
+	startEvents(w)
+	n.setStream(out) // before the write, since the client may post as soon as it reads first
 	defer n.removeStream(out)
 	if n.replicas != nil {
 		ctx, stop := context.WithCancel(r.Context())
 		defer stop()
 		n.replicas.announceStream(ctx, n, out)
 	}
-	if events.flush() != nil {
-		return
+	if h.times.writeEvents(w, first) == nil {
+		out.serve(w, r)
 	}
-	out.serve(events, r)
 }
 
 // delete closes a client session.

@@ -38,18 +38,9 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		access.Refuse(w, http.StatusNotFound, noSession)
 		return
 	}
-	body, ok := h.Body(w, r)
+	message, ok := h.read(w, r)
 	if !ok {
 		done()
-		return
-	}
-	message := server.Read(body)
-	if message.Err == nil {
-		message.Message = withTrace(message.Message, r.Header)
-	}
-	if message.IsRequest() && n.client.Quota.IsFull(len(message.Text)) {
-		done()
-		refuseTooMany(w)
 		return
 	}
 	if !n.begin() { // the session has ended meanwhile
@@ -57,15 +48,21 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		access.Refuse(w, http.StatusNotFound, noSession)
 		return
 	}
-	h.accept(r, n, message, func() {
+	end := func() {
 		n.finish()
 		done()
-	})
+	}
+	if message.IsRequest() && !n.client.Quota.Enter(len(message.Text)) {
+		end()
+		refuseTooMany(w)
+		return
+	}
+	h.accept(r, n, message, end)
 	h.respondAccepted(w)
 }
 
 // accept handles a message in a session of legacy SSE, and calls end when the response is
-// written, or at once if there is none. It waits until the quota has room for a request. This
+// written, or at once if there is none. It waits until a request has started. This
 // delays the response to the POST, which slows down a client that does not read its stream.
 func (h *HTTP) accept(r *http.Request, n *session, message server.Inbound, end func()) {
 	request, start := n.server.Accept(context.Background(), n.client.As(callerOf(r, n.server)), message)

@@ -63,20 +63,27 @@ func parseNote(text []byte) (note, bool) {
 	return note{noteKind(words[1]), words[2], words[3], payload}, true
 }
 
-// run receives notes and publishes those in the outbox until ctx ends.
+// run receives notes and publishes those in the queues until ctx ends.
 func (p *replicas) run(ctx context.Context) {
-	if !p.isShared {
-		return
+	if p.isShared {
+		p.sessions.tasks.Go(func() { p.store.Listen(ctx, p.receive) })
+		p.sessions.tasks.Go(func() { p.publishAll(ctx, p.urgent) })
+		p.publishAll(ctx, p.others)
 	}
-	p.sessions.tasks.Go(func() { p.store.Listen(ctx, p.receive) })
+}
+
+// publishAll publishes the notes of a queue until ctx ends.
+func (p *replicas) publishAll(ctx context.Context, q queue) {
 	for {
-		text := p.outbox.next(ctx)
-		if text == nil {
+		select {
+		case text := <-q.notes:
+			q.bytes.Add(-int64(len(text)))
+			if err := p.send(ctx, text); err != nil {
+				p.log.Debug().Err(err).Msg("could not publish a note")
+				p.notPublished(text)
+			}
+		case <-ctx.Done():
 			return
-		}
-		if err := p.send(ctx, text); err != nil {
-			p.log.Debug().Err(err).Msg("could not publish a note")
-			p.notPublished(text)
 		}
 	}
 }
@@ -112,17 +119,13 @@ func (p *replicas) send(ctx context.Context, text []byte) error {
 		case p.long <- struct{}{}:
 			defer func() { <-p.long }()
 		case <-time.After(store.Limit):
-			return errOutboxFull
+			return errQueueFull
 		}
 	}
 	return p.store.Publish(ctx, text)
 }
 
-// outbox has the notes that are published in the background. Those that somebody waits for
-// are urgent: a flood of notifications must not delay them.
-type outbox struct{ urgent, others queue }
-
-// queue has notes in the order in which they are published.
+// queue has notes that are published in the background, in their order.
 type queue struct {
 	notes chan []byte
 	bytes *atomic.Int64
@@ -134,34 +137,10 @@ const (
 	maxNoteBytes = 32 << 20
 )
 
-// errOutboxFull is returned while notes are published too slowly.
-var errOutboxFull = errors.New("too many messages to other replicas of mcpx wait for the store; try again later")
-
-func newOutbox() outbox { return outbox{newQueue(), newQueue()} }
+// errQueueFull is returned while notes are published too slowly.
+var errQueueFull = errors.New("too many messages to other replicas of mcpx wait for the store; try again later")
 
 func newQueue() queue { return queue{make(chan []byte, maxNotes), new(atomic.Int64)} }
-
-// next removes the next note and returns its text. It waits for one; nil: ctx has ended.
-func (o outbox) next(ctx context.Context) []byte {
-	select {
-	case text := <-o.urgent.notes:
-		return o.urgent.removed(text)
-	default:
-	}
-	select {
-	case text := <-o.urgent.notes:
-		return o.urgent.removed(text)
-	case text := <-o.others.notes:
-		return o.others.removed(text)
-	case <-ctx.Done():
-		return nil
-	}
-}
-
-func (q queue) removed(text []byte) []byte {
-	q.bytes.Add(-int64(len(text)))
-	return text
-}
 
 // post is publish in the background. It does not wait, and fails if the queue is full.
 func (p *replicas) post(to queue, n note) error {
@@ -173,8 +152,8 @@ func (p *replicas) post(to queue, n note) error {
 		default:
 		}
 	}
-	to.removed(text)
-	return errOutboxFull
+	to.bytes.Add(-int64(len(text)))
+	return errQueueFull
 }
 
 // receive handles a note. It neither waits nor publishes: it would delay the notes behind it.
@@ -226,7 +205,7 @@ func (p *replicas) take(n *session, m note) {
 		return
 	}
 	if r, err := rpc.Parse(m.payload); err == nil && r.IsRequest() {
-		_ = p.post(p.outbox.urgent, note{kind: noteTaken, session: n.id, payload: r.ID})
+		_ = p.post(p.urgent, note{kind: noteTaken, session: n.id, payload: r.ID})
 	}
 }
 
@@ -288,5 +267,5 @@ func (p *replicas) moveStream(n *session, m note) {
 
 // postStream notifies the other replicas of the GET stream here.
 func (p *replicas) postStream(n *session, mark streamMark) {
-	_ = p.post(p.outbox.urgent, note{kind: noteStream, session: n.id, payload: strconv.AppendInt(nil, mark.time, 10)})
+	_ = p.post(p.urgent, note{kind: noteStream, session: n.id, payload: strconv.AppendInt(nil, mark.time, 10)})
 }

@@ -27,7 +27,8 @@ type replicas struct {
 	isShared bool // other replicas use the store too
 	sessions *sessions
 	log      zerolog.Logger
-	outbox   outbox
+	urgent   queue // notes that somebody waits for: a flood of notifications must not delay them
+	others   queue
 	long     chan struct{} // has one element while a long note is published
 	takeTime time.Duration // how long other replicas have to take a request to the client
 }
@@ -35,7 +36,7 @@ type replicas struct {
 const defaultTakeTime = 2 * time.Second
 
 func newReplicas(box *seal.Box, shared store.Store, all *sessions) *replicas {
-	p := &replicas{id: rand.Text()[:8], box: box, store: shared, isShared: shared != nil, sessions: all, outbox: newOutbox(), long: make(chan struct{}, 1), takeTime: defaultTakeTime}
+	p := &replicas{id: rand.Text()[:8], box: box, store: shared, isShared: shared != nil, sessions: all, urgent: newQueue(), others: newQueue(), long: make(chan struct{}, 1), takeTime: defaultTakeTime}
 	if !p.isShared {
 		p.store = store.NewMemory()
 	}
@@ -87,7 +88,7 @@ func (p *replicas) continueSession(r *http.Request, s *server.Server, state seal
 	p.sessions.attach(own)
 	s.AssumeRead(own.client)
 	p.sessions.later(func(context.Context) { s.SendLogLevel(own.client) })
-	p.log.Debug().Str("client", own.client.ID()).Str("program", state.name).Str("version", state.version).Msg("client session continued")
+	p.log.Debug().Str("client", own.client.ID()).Msg("client session continued")
 	return own, done, nil
 }
 
@@ -151,7 +152,7 @@ func (p *replicas) share(n *session, m rpc.Message, text []byte) error {
 			return errNotExpected
 		}
 		err := p.publish(forward)
-		if err != nil && !errors.Is(err, errOutboxFull) {
+		if err != nil && !errors.Is(err, errQueueFull) {
 			return errStoreDown
 		}
 		return err
@@ -193,10 +194,10 @@ func (p *replicas) offer(n *session, message []byte) error {
 	if !p.isShared {
 		return errNoStream
 	}
-	to := p.outbox.others
+	to := p.others
 	if m, err := rpc.Parse(message); err == nil && m.IsRequest() {
 		n.expectTaken(m.ID, p.takeTime)
-		to = p.outbox.urgent
+		to = p.urgent
 	}
 	return p.post(to, note{kind: noteOffered, session: n.id, payload: message})
 }

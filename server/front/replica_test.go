@@ -673,32 +673,52 @@ func TestStoreIsDown(t *testing.T) {
 	}
 }
 
-// TestOutboxIsBounded: notes that cannot be published do not fill the memory.
-func TestOutboxIsBounded(t *testing.T) {
+// TestQueuesAreBounded: notes that cannot be published do not fill the memory.
+func TestQueuesAreBounded(t *testing.T) {
 	p := newReplicas(box(1), store.NewMemory(), newSessions(config.Limits{Sessions: 1, SessionIdle: time.Hour}))
 	for name, payload := range map[string][]byte{"many": nil, "large": make([]byte, 10<<20)} {
-		p.outbox = newOutbox()
+		p.others = newQueue()
 		var err error
 		sent := 0
 		for ; err == nil && sent <= maxNotes; sent++ {
-			err = p.post(p.outbox.others, note{kind: noteOffered, session: "x", payload: payload})
+			err = p.post(p.others, note{kind: noteOffered, session: "x", payload: payload})
 		}
-		if bytes := p.outbox.others.bytes.Load(); !errors.Is(err, errOutboxFull) || bytes > maxNoteBytes {
+		if bytes := p.others.bytes.Load(); !errors.Is(err, errQueueFull) || bytes > maxNoteBytes {
 			t.Errorf("%s: %d notes with %d bytes: %v", name, sent, bytes, err)
 		}
 	}
 }
 
+// stuckStore never publishes a notification.
+type stuckStore struct {
+	*store.Memory
+	published chan string
+}
+
+func (s *stuckStore) Publish(ctx context.Context, message []byte) error {
+	if bytes.Contains(message, []byte("notifications/")) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s.published <- string(message)
+	return nil
+}
+
 // TestRequestsOvertakeNotifications: however many notifications wait, a request to a client is
-// published next.
+// published at once.
 func TestRequestsOvertakeNotifications(t *testing.T) {
-	p := newReplicas(box(1), store.NewMemory(), newSessions(config.Limits{Sessions: 1, SessionIdle: time.Hour}))
+	shared := &stuckStore{Memory: store.NewMemory(), published: make(chan string, 1)}
+	all := newSessions(config.Limits{Sessions: 1, SessionIdle: time.Hour})
+	all.replicas = newReplicas(box(1), shared, all)
+	all.run()
+	defer all.close()
+	p := all.replicas
 	n := &session{id: "x"}
 	var err error
-	for sent := 0; err == nil && sent <= maxNotes; sent++ {
+	for sent := 0; err == nil && sent <= maxNotes+1; sent++ { // one is being published
 		err = p.offer(n, []byte(`{"jsonrpc":"2.0","method":"notifications/message"}`))
 	}
-	if !errors.Is(err, errOutboxFull) {
+	if !errors.Is(err, errQueueFull) {
 		t.Fatalf("got %v", err)
 	}
 	asked := request("ping", "")
@@ -706,11 +726,8 @@ func TestRequestsOvertakeNotifications(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.taken([]byte("1")) // ends its timer
-	if got := string(p.outbox.next(t.Context())); !strings.HasSuffix(got, asked) {
-		t.Errorf("the next note is %s", got)
-	}
-	if p.outbox.next(t.Context()) == nil || p.outbox.urgent.bytes.Load() != 0 {
-		t.Error("the notifications are lost")
+	if got := <-shared.published; !strings.HasSuffix(got, asked) {
+		t.Errorf("published: %s", got)
 	}
 }
 
@@ -756,7 +773,7 @@ func TestLongNotes(t *testing.T) {
 						err := p.publish(note{kind: noteReceived, session: "x", payload: make([]byte, row.size)})
 						if err == nil {
 							published.Add(1)
-						} else if !errors.Is(err, errOutboxFull) {
+						} else if !errors.Is(err, errQueueFull) {
 							t.Error(err)
 						}
 					})

@@ -18,44 +18,30 @@ type sealedState struct {
 
 	revision     string
 	capabilities []byte
-	name         string // of the client program
-	version      string // of the client program
 }
 
 const (
 	sealedTime = 24 * time.Hour // an ID is valid for this time
 	maxSealed  = 1024           // characters of the ID
 	innerBytes = 26             // characters of sealedState.id, as rand.Text returns them
-	maxName    = 40             // bytes of the client program's name, and of its version
 )
 
-// sealID returns the ID that the client gets. If it would be too long, the parts that mcpx
-// needs least are left out.
+// sealID returns the ID that the client gets. If it would be too long, the capabilities that
+// mcpx does not know are left out.
 func sealID(box *seal.Box, s sealedState, view string) string {
-	text := s.appendTo(nil)
+	text := s.text()
 	if seal.SealedLen(len(text)) > maxSealed {
 		s.capabilities = knownCapabilities(s.capabilities)
-		text = s.appendTo(nil)
-	}
-	if seal.SealedLen(len(text)) > maxSealed {
-		s.name, s.version = "", ""
-		text = s.appendTo(nil)
+		text = s.text()
 	}
 	return box.Seal(text, seal.Terms{Label: view, Until: s.until})
 }
 
-// appendTo appends the state as a text: ID, sender, and an object with the rest.
-func (s sealedState) appendTo(b []byte) []byte {
-	b = append(append(b, s.id...), s.sender[:]...)
+// text returns the state as a text: ID, sender, and an object with the rest.
+func (s sealedState) text() []byte {
+	b := append([]byte(s.id), s.sender[:]...)
 	b = rawjson.AppendString(append(b, `{"revision":`...), s.revision)
-	b = rawjson.AppendMember(b, "capabilities", s.capabilities)
-	if s.name != "" {
-		b = rawjson.AppendMember(b, "name", rawjson.AppendString(nil, s.name))
-	}
-	if s.version != "" {
-		b = rawjson.AppendMember(b, "version", rawjson.AppendString(nil, s.version))
-	}
-	return append(b, '}')
+	return append(rawjson.AppendMember(b, "capabilities", s.capabilities), '}')
 }
 
 // openID returns the text of an ID and its expiry; nil for an ID that mcpx has not made for
@@ -81,25 +67,12 @@ func (t sealedText) state(until time.Time) sealedState {
 	object := t[innerBytes+sha256.Size:]
 	s := sealedState{id: t.id(), sender: [sha256.Size]byte(t[innerBytes:]), until: until, capabilities: rawjson.Get(object, "capabilities")}
 	s.revision, _ = rawjson.String(rawjson.Get(object, "revision"))
-	s.name, _ = rawjson.String(rawjson.Get(object, "name"))
-	s.version, _ = rawjson.String(rawjson.Get(object, "version"))
 	return s
 }
 
-// stateOf returns the state of a client session that was just initialized with these params.
-func stateOf(n *session, params []byte) sealedState {
-	info := rawjson.Get(params, "clientInfo")
-	name, _ := rawjson.String(rawjson.Get(info, "name"))
-	version, _ := rawjson.String(rawjson.Get(info, "version"))
-	return sealedState{
-		id:           n.id,
-		sender:       n.sender.sum(),
-		until:        n.until,
-		revision:     n.client.Revision(),
-		capabilities: rawjson.OrObject(n.client.Capabilities()),
-		name:         name[:min(len(name), maxName)],
-		version:      version[:min(len(version), maxName)],
-	}
+// stateOf returns the state of a client session that was just initialized.
+func stateOf(n *session) sealedState {
+	return sealedState{n.id, n.sender.sum(), n.until, n.client.Revision(), rawjson.OrObject(n.client.Capabilities())}
 }
 
 // logID returns the ID of a client that logs show, which is the same on all replicas. It is

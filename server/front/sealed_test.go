@@ -114,15 +114,14 @@ func TestKeyRotation(t *testing.T) {
 // TestSealedState: a long ID leaves out what mcpx needs least.
 func TestSealedState(t *testing.T) {
 	long := `"` + strings.Repeat("x", 2000) + `"`
-	for _, row := range []struct{ name, capabilities, program, want, wantProgram string }{
-		{"all fits", `{"roots":{"listChanged":true},"experimental":{"a":1.10}}`, "prog", `{"roots":{"listChanged":true},"experimental":{"a":1.10}}`, "prog"},
-		{"a long name", `{}`, strings.Repeat("n", 500), `{}`, strings.Repeat("n", 40)},
-		{"unknown capabilities", `{"sampling":{"tools":{}},"experimental":{"a":` + long + `}}`, "prog", `{"sampling":{"tools":{}}}`, "prog"},
-		{"long settings", `{"elicitation":{"url":{"a":` + long + `},"form":{}},"roots":{"listChanged":false,"b":` + long + `}}`, "prog", `{"roots":{"listChanged":false},"elicitation":{"form":{},"url":{}}}`, "prog"},
+	for _, row := range []struct{ name, capabilities, want string }{
+		{"all fits", `{"roots":{"listChanged":true},"experimental":{"a":1.10}}`, `{"roots":{"listChanged":true},"experimental":{"a":1.10}}`},
+		{"unknown capabilities", `{"sampling":{"tools":{}},"experimental":{"a":` + long + `}}`, `{"sampling":{"tools":{}}}`},
+		{"long settings", `{"elicitation":{"url":{"a":` + long + `},"form":{}},"roots":{"listChanged":false,"b":` + long + `}}`, `{"roots":{"listChanged":false},"elicitation":{"form":{},"url":{}}}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := small(t, box(1))
-			r := s.do(t, "POST", "/mcp", request("initialize", `{"protocolVersion":"2025-06-18","capabilities":`+row.capabilities+`,"clientInfo":{"name":"`+row.program+`","version":"1"}}`))
+			r := s.do(t, "POST", "/mcp", request("initialize", `{"protocolVersion":"2025-06-18","capabilities":`+row.capabilities+`}`))
 			id := r.Header.Get(sessionHeader)
 			if len(id) > maxSealed {
 				t.Fatalf("%d characters", len(id))
@@ -132,7 +131,7 @@ func TestSealedState(t *testing.T) {
 				t.Fatal("it cannot be opened")
 			}
 			got := text.state(until)
-			if string(got.capabilities) != row.want || got.name != row.wantProgram || got.version != "1" || got.revision != "2025-06-18" {
+			if string(got.capabilities) != row.want || got.revision != "2025-06-18" {
 				t.Errorf("got %+v with %s", got, got.capabilities)
 			}
 			if left := time.Until(until); left > sealedTime || left < sealedTime-time.Minute {
@@ -145,19 +144,17 @@ func TestSealedState(t *testing.T) {
 // FuzzSealID: whatever a client declares, its ID has at most 1,024 characters, and opens with
 // the same ID, sender, revision and usable capabilities.
 func FuzzSealID(f *testing.F) {
-	f.Add(`{"roots":{},"sampling":{"tools":{}},"elicitation":{"url":{}}}`, "prog", "1.0")
-	f.Add(`{"roots":{"listChanged":true},"x":"`+strings.Repeat("y", 1000)+`"}`, strings.Repeat("\x00", 60), "\"\xff")
+	f.Add(`{"roots":{},"sampling":{"tools":{}},"elicitation":{"url":{}}}`, "ann")
+	f.Add(`{"roots":{"listChanged":true},"x":"`+strings.Repeat("y", 1000)+`"}`, strings.Repeat("\x00", 60))
 	b := box(1)
-	f.Fuzz(func(t *testing.T, capabilities, name, version string) {
+	f.Fuzz(func(t *testing.T, capabilities, caller string) {
 		if rawjson.Check([]byte(capabilities)) != nil || rawjson.Kind([]byte(capabilities)) != '{' || len(rawjson.DuplicateKey([]byte(capabilities))) > 0 {
 			return
 		}
-		n := &session{id: rand.Text(), sender: sender{caller: name}, until: time.Now().Add(time.Hour)}
+		n := &session{id: rand.Text(), sender: sender{caller: caller}, until: time.Now().Add(time.Hour)}
 		n.client = bare().NewClient("one", nil)
 		n.client.SetInitialized("2025-06-18", []byte(capabilities))
-		info := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, name))
-		info = append(rawjson.AppendMember(info, "version", rawjson.AppendString(nil, version)), '}')
-		want := stateOf(n, rawjson.With([]byte("{}"), "clientInfo", info))
+		want := stateOf(n)
 		id := sealID(b, want, "default")
 		if len(id) > maxSealed {
 			t.Fatalf("%d characters", len(id))
@@ -198,7 +195,7 @@ func BenchmarkSession(b *testing.B) {
 			}
 			id := post("", request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{}},"clientInfo":{"name":"a client","version":"1.2.3"}}`)).Header().Get(sessionHeader)
 			if name == "rotating" {
-				id = sealID(box(1), stateOf(h.sessions.all()[0], nil), "default?expose=")
+				id = sealID(box(1), stateOf(h.sessions.all()[0]), "default?expose=")
 			}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -23,6 +23,7 @@ type session struct {
 	ready    chan struct{} // closed when the session can be used; nil: at once
 
 	transport transport
+	ending    chan struct{} // nil: open; closed when the session has left the table; guarded by sessions.mu
 
 	mu        sync.Mutex // locked after sessions.mu
 	used      time.Time
@@ -129,8 +130,9 @@ func (n *session) send(message []byte) error {
 // client has too much unread. If there is no stream, the client is gone.
 func (n *session) respond(response []byte) {
 	if s := n.stream(); s != nil {
-		defer n.client.Quota.Hold(response)()
+		n.client.Quota.AddUnread(len(response))
 		_ = s.Push(response)
+		n.client.Quota.AddUnread(-len(response))
 	}
 }
 

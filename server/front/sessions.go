@@ -24,10 +24,9 @@ type sessions struct {
 
 	replicas *replicas // nil without a session key
 
-	mu        sync.Mutex
-	byID      map[string]*session
-	detaching map[string]chan struct{} // sessions that were removed from byID; closed when they are detached
-	draining  bool                     // mcpx stops
+	mu       sync.Mutex
+	byID     map[string]*session
+	draining bool // mcpx stops
 }
 
 var (
@@ -38,7 +37,7 @@ var (
 
 func newSessions(limits config.Limits) *sessions {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &sessions{limits: limits, ctx: ctx, cancel: cancel, byID: map[string]*session{}, detaching: map[string]chan struct{}{}}
+	return &sessions{limits: limits, ctx: ctx, cancel: cancel, byID: map[string]*session{}}
 }
 
 // open opens a session for the sender of a request.
@@ -75,23 +74,23 @@ func (s *sessions) newSession(id string, to *server.Server, r *http.Request) *se
 func (s *sessions) addOnce(ctx context.Context, own *session) (n *session, done func(), err error) {
 	for {
 		s.mu.Lock()
-		n, detaching := s.byID[own.id], s.detaching[own.id]
-		if n == nil && detaching == nil && len(s.byID) < s.limits.Sessions {
+		n = s.byID[own.id]
+		if n == nil && len(s.byID) < s.limits.Sessions {
 			n = own
 			s.byID[own.id] = own
 		}
-		if n != nil {
+		if n != nil && n.ending == nil {
 			done = n.use()
 		}
 		s.mu.Unlock()
 		switch {
-		case n != nil:
-			return n, done, nil
-		case detaching == nil:
+		case n == nil:
 			return nil, nil, errTooManySessions
+		case done != nil:
+			return n, done, nil
 		}
 		select {
-		case <-detaching:
+		case <-n.ending:
 		case <-ctx.Done():
 			return nil, nil, errNoSession // nobody waits for the response
 		}
@@ -119,7 +118,7 @@ func (s *sessions) find(id string, t transport, r *http.Request) (n *session, do
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = s.byID[id]
-	if n == nil || n.sender != sender || n.transport != t {
+	if n == nil || n.ending != nil || n.sender != sender || n.transport != t {
 		return nil, nil
 	}
 	return n, n.use() // under s.mu, so that the session cannot expire in between
@@ -136,24 +135,18 @@ func (s *sessions) get(id string) *session {
 // results.
 func (s *sessions) end(n *session) {
 	s.mu.Lock()
-	open := s.byID[n.id] == n
-	if open {
-		s.remove(n)
+	isOpen := s.byID[n.id] == n && n.ending == nil
+	if isOpen {
+		n.ending = make(chan struct{})
 	}
 	s.mu.Unlock()
-	if open {
-		s.forget(n)
+	if isOpen {
+		s.remove(n)
 	}
 }
 
-// remove removes a session from the table. The caller holds mu, and calls forget next.
+// remove closes a session whose ending was set, and removes it from the table.
 func (s *sessions) remove(n *session) {
-	delete(s.byID, n.id)
-	s.detaching[n.id] = make(chan struct{})
-}
-
-// forget closes a session that was removed from the table.
-func (s *sessions) forget(n *session) {
 	n.client.End()
 	n.client.Conn.Close(errSessionEnded)
 	n.setStream(nil)
@@ -163,16 +156,11 @@ func (s *sessions) forget(n *session) {
 		n.server.Forget(n.client)
 	}
 	unsubscribe := n.server.Detach(n.client)
-	s.detached(n) // a session that is continued does not wait for upstreams
-	s.later(unsubscribe)
-}
-
-// detached wakes requests that wait to continue the session.
-func (s *sessions) detached(n *session) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.detaching[n.id])
-	delete(s.detaching, n.id)
+	delete(s.byID, n.id)
+	close(n.ending) // a session that is continued does not wait for upstreams
+	s.mu.Unlock()
+	s.later(unsubscribe)
 }
 
 // later runs a task in the background. close cancels it. After close, it does nothing.
@@ -227,14 +215,14 @@ func (s *sessions) expire() {
 		s.mu.Lock()
 		var expired []*session
 		for _, n := range s.byID {
-			if n.idleFor() > s.limits.SessionIdle {
+			if n.ending == nil && n.idleFor() > s.limits.SessionIdle {
+				n.ending = make(chan struct{})
 				expired = append(expired, n)
-				s.remove(n)
 			}
 		}
 		s.mu.Unlock()
 		for _, n := range expired {
-			s.forget(n)
+			s.remove(n)
 		}
 	}
 }

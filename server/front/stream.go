@@ -13,7 +13,7 @@ import (
 
 // stream queues the messages that go to a client in one HTTP response. The stream of a
 // call ends with the call's response. Its methods may be called concurrently, except
-// finish and serve, which write the HTTP response.
+// respond and serve, which write the HTTP response.
 type stream struct {
 	times  times
 	limit  int          // of unread bytes
@@ -22,15 +22,11 @@ type stream struct {
 	mu     sync.Mutex
 	room   sync.Cond // signaled when bytes shrinks or the stream ends
 	queue  [][]byte
-	bytes  int  // size of the messages that are queued or being written
-	ended  bool // the last message is queued
-	closed bool // the HTTP response is finished or the client is gone
-
-	// Of a call's stream.
-	status func(response []byte) int // the HTTP status of a response of one message; nil: 200
-	alive  *time.Timer               // starts serve if the call takes long
-	start  func()                    // starts serve; nil: serve was started or is not needed
-	served chan struct{}             // closed when serve has returned; nil: serve was not started
+	bytes  int       // size of the messages that are queued or being written
+	first  [1][]byte // memory of the queue for the stream of a call that has only a response
+	sent   bool      // a message was queued besides the last
+	ended  bool      // the last message is queued
+	closed bool      // the HTTP response is finished or the client is gone
 }
 
 // errStreamFull is returned while the client has too much unread.
@@ -41,7 +37,7 @@ var errStreamClosed = errors.New("the client's stream is closed")
 
 func newStream(t times, limit int) *stream {
 	s := &stream{times: t, limit: limit, signal: tasks.NewSignal()}
-	s.room.L = &s.mu
+	s.room.L, s.queue = &s.mu, s.first[:0]
 	return s
 }
 
@@ -74,24 +70,9 @@ func (s *stream) send(message []byte) error {
 	}
 	s.queue = append(s.queue, message)
 	s.bytes += len(message)
-	s.flushLocked()
-	return nil
-}
-
-// flush starts serve, or wakes it.
-func (s *stream) flush() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.flushLocked()
-}
-
-func (s *stream) flushLocked() {
-	if s.start != nil {
-		s.served = make(chan struct{})
-		go s.start()
-		s.start = nil
-	}
+	s.sent = true
 	s.signal.Notify()
+	return nil
 }
 
 // end ends the stream after the last message, which may be nil.
@@ -102,7 +83,7 @@ func (s *stream) end(last []byte) {
 		return
 	}
 	s.ended = true
-	if last != nil {
+	if last != nil && !s.closed {
 		s.queue = append(s.queue, last)
 		s.bytes += len(last)
 	}
@@ -149,63 +130,70 @@ func (s *stream) close() {
 	s.room.Broadcast()
 }
 
-// open makes the stream of a call the HTTP response to r. finish must follow. Nearly every
-// call has only a response, which needs no further goroutine (BenchmarkHTTPSmall).
-func (s *stream) open(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.start = func() {
-		defer close(s.served)
-		s.serve(s.times.events(w), r)
+// respond writes the stream of a call: as one JSON message if it has only the call's response,
+// otherwise as server-sent events. status returns the HTTP status of the JSON message; nil: 200.
+// Nearly every call has only a response.
+func (s *stream) respond(w http.ResponseWriter, r *http.Request, status func(response []byte) int) {
+	alive := time.NewTimer(s.times.alive)
+	defer alive.Stop()
+	select {
+	case <-s.signal:
+	case <-alive.C: // the call takes long
 	}
-	if len(s.queue) > 0 { // sent before open was called
-		s.flushLocked()
+	response, ok := s.onlyResponse()
+	switch {
+	case !ok:
+		s.signal.Notify() // serve reads the queue
+		startEvents(w)
+		s.serve(w, r)
+	case status != nil:
+		s.times.writeJSON(w, response, status(response))
+	default:
+		s.times.writeJSON(w, response, http.StatusOK)
 	}
-	s.alive = time.AfterFunc(s.times.alive, s.flush)
 }
 
-// finish writes the response of a call: as one JSON message if it is the only message of the
-// stream, otherwise as the last of the server-sent events.
-func (s *stream) finish(w http.ResponseWriter, response []byte) {
-	s.alive.Stop()
+// onlyResponse removes and returns the response of a call if the stream has ended and has
+// nothing else; nil if the call was canceled.
+func (s *stream) onlyResponse() (response []byte, ok bool) {
 	s.mu.Lock()
-	isOnly := s.start != nil
-	s.start, s.closed = nil, s.closed || isOnly
-	s.mu.Unlock()
-	if !isOnly {
-		s.end(response)
-		<-s.served
-		return
+	defer s.mu.Unlock()
+	if !s.ended || s.sent {
+		return nil, false
 	}
-	status := http.StatusOK
-	if s.status != nil {
-		status = s.status(response)
-	}
-	s.times.writeJSON(w, response, status)
+	response, s.first[0], s.queue = s.first[0], nil, nil
+	return response, true
 }
 
 // serve writes the stream as server-sent events. It returns when the stream has
 // ended or the client is gone.
-func (s *stream) serve(out *eventWriter, r *http.Request) {
+func (s *stream) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.close()
 	tick := time.NewTicker(s.times.alive)
 	defer tick.Stop()
+	var events []byte
 	for {
+		var messages [][]byte
+		var ended bool
+		events = events[:0]
 		select {
 		case <-s.signal:
-		case <-tick.C:
-			if out.comment() != nil {
-				return
+			messages, ended = s.pop()
+			for _, m := range messages {
+				events = appendEvent(events, "message", m)
 			}
-			continue
+		case <-tick.C:
+			events = append(events, ": alive\n\n"...)
 		case <-r.Context().Done():
 			return
 		}
-		messages, ended := s.pop()
-		if out.events(messages) != nil || ended {
+		if s.times.writeEvents(w, events) != nil || ended {
 			return
 		}
 		s.written(messages)
+		if cap(events) > 1<<20 {
+			events = nil
+		}
 	}
 }
 
@@ -229,61 +217,22 @@ func (t times) writeJSON(w http.ResponseWriter, message []byte, status int) {
 	rpc.Recycle(message)
 }
 
-// eventWriter writes server-sent events. Each write has its own deadline.
-type eventWriter struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	timeout time.Duration // of one write
-	started bool
-	buffer  []byte
-}
-
-// events returns an eventWriter for a response.
-func (t times) events(w http.ResponseWriter) *eventWriter {
-	return &eventWriter{w: w, control: http.NewResponseController(w), timeout: t.write}
-}
-
-// start writes the headers, once.
-func (e *eventWriter) start() {
-	if e.started {
-		return
-	}
-	e.started = true
-	h := e.w.Header()
+// startEvents writes the headers of a response with server-sent events.
+func startEvents(w http.ResponseWriter) {
+	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // otherwise a reverse proxy may delay events
-	e.w.WriteHeader(http.StatusOK)
+	w.WriteHeader(http.StatusOK)
 }
 
-// events writes messages as events and flushes them.
-func (e *eventWriter) events(messages [][]byte) error {
-	e.start()
-	e.buffer = e.buffer[:0]
-	for _, m := range messages {
-		e.buffer = appendEvent(e.buffer, "message", m)
+// writeEvents writes server-sent events, or only the headers. Each write has its own deadline.
+func (t times) writeEvents(w http.ResponseWriter, events []byte) error {
+	t.setWriteDeadline(w)
+	if _, err := w.Write(events); err != nil {
+		return err
 	}
-	return e.flush()
-}
-
-// comment writes a comment, which shows that the stream is alive.
-func (e *eventWriter) comment() error {
-	e.start()
-	e.buffer = append(e.buffer[:0], ": alive\n\n"...)
-	return e.flush()
-}
-
-func (e *eventWriter) flush() error {
-	_ = e.control.SetWriteDeadline(time.Now().Add(e.timeout))
-	if len(e.buffer) > 0 {
-		if _, err := e.w.Write(e.buffer); err != nil {
-			return err
-		}
-	}
-	if cap(e.buffer) > 1<<20 {
-		e.buffer = nil
-	}
-	return e.control.Flush()
+	return http.NewResponseController(w).Flush()
 }
 
 // appendEvent appends one event. It replaces line breaks in the data by spaces.

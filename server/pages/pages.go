@@ -5,6 +5,7 @@ package pages
 import (
 	"net/http"
 
+	"mcpx/internal/auth"
 	"mcpx/server/front"
 )
 
@@ -13,7 +14,8 @@ type Pages struct {
 	Front       *front.HTTP
 	Console     http.Handler // serves / and /assets/; may be nil
 	Metrics     http.Handler // serves /metrics; may be nil
-	SignIn      SignIn
+	Accounts    *auth.Accounts
+	Callback    string        // the address of /oauth/callback, as browsers reach it
 	Reload      func() error  // applies the config file again; nil: not allowed here
 	Editing     *Editing      // changes the config file; nil: not allowed here
 	Problem     func() string // why the newest config file is not in use, empty if it is; may be nil

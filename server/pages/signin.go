@@ -13,12 +13,6 @@ import (
 	"mcpx/server/front"
 )
 
-// SignIn is what the pages need to sign people in to upstreams.
-type SignIn struct {
-	Accounts *auth.Accounts
-	Redirect string // the address of /oauth/callback, as browsers reach it
-}
-
 // beginSignIn serves GET /signin/SCHEMA/SERVER: it sends the browser to the page where the
 // person signs in to the server.
 func (p *Pages) beginSignIn(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +25,7 @@ func (p *Pages) beginSignIn(w http.ResponseWriter, r *http.Request) {
 		showPage(w, http.StatusForbidden, page{"You may not sign in to " + name, notForAll})
 		return
 	}
-	address, err := seen.BeginSignIn(r.Context(), name, p.SignIn.Redirect, strings.Fields(r.URL.Query().Get("scope")))
+	address, err := seen.BeginSignIn(r.Context(), name, p.Callback, strings.Fields(r.URL.Query().Get("scope")))
 	if err != nil {
 		showPage(w, http.StatusBadGateway, page{"Signing in to " + name + " cannot begin", err.Error()})
 		return
@@ -60,10 +54,10 @@ func (p *Pages) completeSignIn(w http.ResponseWriter, r *http.Request) {
 	var account *auth.Account
 	err := auth.ErrNotBegun
 	if caller := access.CallerOf(r.Context()); caller != nil {
-		account, err = p.SignIn.Accounts.Complete(r.Context(), caller.ID, r.URL.Query())
+		account, err = p.Accounts.Complete(r.Context(), caller.ID, r.URL.Query())
 	}
 	if account == nil && access.MayUseAll(r.Context()) {
-		account, err = p.SignIn.Accounts.Complete(r.Context(), "", r.URL.Query())
+		account, err = p.Accounts.Complete(r.Context(), "", r.URL.Query())
 	}
 	if err != nil {
 		showPage(w, http.StatusBadRequest, page{"You are not signed in", err.Error()})

@@ -45,9 +45,8 @@ func (f *Front) Run(ctx context.Context) error {
 		writeErr = out.Run()
 	}()
 
-	c := &run{Front: f, out: out, quota: server.NewQuota(f.Limits.CallsPerClient, 0)}
-	c.client = f.Server.NewClient("stdio", out.Send)
-	c.client.Quota, c.client.Timeout = c.quota, f.Timeout
+	c := &run{Front: f, out: out, client: f.Server.NewClient("stdio", out.Send)}
+	c.client.Quota, c.client.Timeout = server.NewQuota(f.Limits.CallsPerClient, 0), f.Timeout
 	f.Server.Attach(c.client)
 	ended := make(chan error, 1)
 	go func() { ended <- c.read() }()
@@ -75,7 +74,6 @@ type run struct {
 	client  *server.Client
 	out     *rpc.Writer
 	pending tasks.Group // requests without a response
-	quota   *server.Quota
 }
 
 // drain waits until no requests are pending. After server.DrainTime it cancels them.
@@ -132,16 +130,17 @@ func (c *run) handle(p server.Inbound) {
 	case !p.IsRequest():
 		c.Server.Handle(context.Background(), c.client, p, c.send)
 		c.pending.Done()
+	case !c.client.Quota.WaitToEnter(c.client.Conn.Context(), len(p.Text)): // the calls were canceled
+		c.pending.Done()
 	default:
-		c.quota.Wait(c.client.Conn.Context(), len(p.Text))
 		request, start := c.Server.Accept(context.Background(), c.client, p)
-		c.quota.Start(request, len(p.Text), start, c.respond)
+		c.client.Quota.Start(request, len(p.Text), start, c.respond)
 	}
 }
 
 // finish ends a request.
 func (c *run) finish() {
-	c.quota.Release()
+	c.client.Quota.Release()
 	c.pending.Done()
 }
 
@@ -162,10 +161,11 @@ func (c *run) respond(response []byte) {
 		c.finish()
 		return
 	}
-	release := c.quota.Hold(response)
+	n := len(response)
+	c.client.Quota.AddUnread(n)
 	go func() {
-		defer c.finish()
-		defer release()
 		c.send(response)
+		c.client.Quota.AddUnread(-n)
+		c.finish()
 	}()
 }

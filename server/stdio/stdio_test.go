@@ -409,8 +409,8 @@ func TestRequestThatBeginsTooLate(t *testing.T) {
 	servertest.AddMethod(t, "test/hang", hang)
 	s := servertest.Bare()
 	out := rpc.NewWriter(io.Discard, 1<<20)
-	c := &run{Front: &Front{Server: s}, out: out, quota: server.NewQuota(1, 0)}
-	c.client = s.NewClient("stdio", out.Send)
+	c := &run{Front: &Front{Server: s}, out: out, client: s.NewClient("stdio", out.Send)}
+	c.client.Quota = server.NewQuota(1, 0)
 	c.client.Conn.Close(server.ErrStopping)
 	c.handle(server.Read([]byte(request("test/hang", ""))))
 	idle := make(chan struct{})
