@@ -49,24 +49,18 @@ func (r *Registry) send(ctx context.Context, server string, q upstream.Request, 
 // callInBackground makes a call with callWhenReady and passes its end to done. A panic ends only
 // this call.
 func (r *Registry) callInBackground(ctx context.Context, server string, q upstream.Request, ending *live.Session, done rpc.Done) {
-	result, err := r.callSafely(ctx, server, q, ending)
-	defer r.recovered(server, &err)
+	isDone := false
+	defer func() {
+		if p := recover(); p != nil {
+			logging.Panic(r.log.Error().Str("server", server), p).Msg("panic in a call")
+			if !isDone {
+				done(nil, nil, fmt.Errorf("internal error in a call to %s", server))
+			}
+		}
+	}()
+	_, result, err := r.callWhenReady(ctx, server, q, ending)
+	isDone = true
 	done(result, nil, err)
-}
-
-// callSafely is callWhenReady, but returns a panic as an error.
-func (r *Registry) callSafely(ctx context.Context, server string, q upstream.Request, ending *live.Session) (result []byte, err error) {
-	defer r.recovered(server, &err)
-	_, result, err = r.callWhenReady(ctx, server, q, ending)
-	return result, err
-}
-
-// recovered, when deferred, turns a panic into an error.
-func (r *Registry) recovered(server string, err *error) {
-	if p := recover(); p != nil {
-		logging.Panic(r.log.Error().Str("server", server), p).Msg("panic in a call")
-		*err = fmt.Errorf("internal error in a call to %s", server)
-	}
 }
 
 // Call is Send for callers that wait.
