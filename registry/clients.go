@@ -190,15 +190,20 @@ func (r *Registry) Notified(s *live.Session, method string, params []byte, to []
 
 // Opened implements live.Host.
 func (r *Registry) Opened(s *live.Session, capabilities []byte) (ready func()) {
-	r.setFirstLevel(s, capabilities)
-	resubscribe := func() { s.Go(func() { r.resubscribe(s) }) }
+	hasLogging, level := !rawjson.IsNull(rawjson.Get(capabilities, "logging")), r.clients.level()
+	if hasLogging {
+		r.sendLevel(s)
+	}
 	if s.Owner != nil { // before the client's next call, which may change a resource
-		resubscribe()
-		return func() { r.updateLevel(s, capabilities) }
+		s.Go(func() { r.resubscribe(s) })
 	}
 	return func() {
-		r.updateLevel(s, capabilities)
-		resubscribe()
+		if hasLogging && r.clients.level() != level { // SetLevel could not find the session yet
+			s.Go(func() { r.sendLevelTo(s) })
+		}
+		if s.Owner == nil {
+			s.Go(func() { r.resubscribe(s) })
+		}
 	}
 }
 

@@ -98,23 +98,7 @@ func (r *Registry) sendLevelTo(s *live.Session) {
 	if level == "" {
 		return
 	}
-	s.SentLevel.Store(&level)
 	_ = r.requestAndLog(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
-}
-
-// setFirstLevel sends the wanted level to a new session before its first call.
-func (r *Registry) setFirstLevel(s *live.Session, capabilities []byte) {
-	if !rawjson.IsNull(rawjson.Get(capabilities, "logging")) {
-		r.sendLevel(s)
-	}
-}
-
-// updateLevel sends the level again if it changed after setFirstLevel, but before
-// SetLevel could find the session.
-func (r *Registry) updateLevel(s *live.Session, capabilities []byte) {
-	if sent := s.SentLevel.Load(); sent == nil || *sent != r.clients.level() {
-		s.Go(func() { r.setFirstLevel(s, capabilities) })
-	}
 }
 
 // requestAndLog sends a request of mcpx itself, whose result is empty. It logs and

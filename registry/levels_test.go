@@ -76,7 +76,7 @@ func TestALevelWhileASessionOpens(t *testing.T) {
 			both.Wait()
 			synctest.Wait()
 			for _, s := range r.owned.sessionsOf("a") {
-				if got := *s.SentLevel.Load(); got != "debug" {
+				if got := get(f, &s.Link.(*fakeLink).level); got != "debug" {
 					t.Fatalf("time %d: its session is left with %s", i, got)
 				}
 			}
