@@ -121,11 +121,7 @@ func (r *Registry) publish(s *live.Supervisor, change func(u *live.Upstream)) {
 
 // reconfigure applies changes that need no new session. The caller holds r.mu.
 func (r *Registry) reconfigure(s *live.Supervisor, c *config.Upstream) {
-	hasNewIdleTime := c.IdleStop != s.Config().IdleStop
 	r.publish(s, func(u *live.Upstream) { u.Apply(c) })
-	if hasNewIdleTime {
-		s.NoteIdleTime()
-	}
 	for _, own := range r.owned.all(basedOn(s)) {
 		if next, err := own.config(c); err == nil { // the headers that it needs have not changed
 			r.reconfigure(own.supervisor, next)
