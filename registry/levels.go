@@ -23,8 +23,8 @@ const (
 // for levelTime at most, so that the level applies to the client's next call.
 func (r *Registry) SetLevel(c upstream.Client, level string) {
 	r.clients.mu.Lock()
-	if r.clients.find(c.ID()) != nil { // a client without a session is gone after this request
-		r.clients.levels[c.ID()] = level
+	if a := r.clients.attached[c.ID()]; a != nil { // a client without a session is gone after this request
+		a.level = level
 	}
 	r.clients.mu.Unlock()
 	r.sendLevel(r.loggingSessions(c)...)
@@ -49,8 +49,8 @@ func (c *clients) level() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, level := range LogLevels {
-		for _, l := range c.levels {
-			if l == level {
+		for _, client := range c.attached {
+			if client.level == level {
 				return level
 			}
 		}
