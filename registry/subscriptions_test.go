@@ -52,7 +52,8 @@ func TestSubscriptions(t *testing.T) {
 
 	_, _ = callTool(t.Context(), r, "a", "crash", "{}")
 	mustCall(t, r, "a", "pid", "{}")
-	l.waitFor(t, "resources/subscribe test://one", 2) // subscriptions survive a restart
+	l.waitFor(t, `"line":"resources/subscribe test://one"`, 2) // subscriptions survive a restart
+	l.waitFor(t, `"line":"resources/subscribe test://two"`, 2)
 
 	if err := r.Unsubscribe(t.Context(), one, "a", "test://one"); err != nil {
 		t.Fatal(err)
