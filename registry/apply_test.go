@@ -242,7 +242,7 @@ func TestApplyToOwnSessions(t *testing.T) {
 		if next := r.owned.sessionsOf("a"); len(next) != 1 || next[0] == old || !old.IsOver() {
 			t.Errorf("sessions %v, old ended: %v", next, old.IsOver())
 		}
-		r.Detach(t.Context(), c)
+		r.Remove(c)(t.Context())
 	}, own)
 }
 
@@ -271,7 +271,7 @@ func TestApplyKeepsSubscriptions(t *testing.T) {
 		if len(subscribed) != 2 || subscribed[get(f, &f.current)] != "x:y" {
 			t.Errorf("subscribed: %v", subscribed)
 		}
-		r.Detach(t.Context(), c)
+		r.Remove(c)(t.Context())
 	})
 }
 
@@ -316,6 +316,6 @@ func TestApplyAnnouncesLostLists(t *testing.T) {
 		if n := notified(); n != before+1 {
 			t.Errorf("notified %d times after the new session failed", n-before)
 		}
-		r.Detach(t.Context(), c)
+		r.Remove(c)(t.Context())
 	})
 }

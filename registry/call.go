@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/logging"
 	"mcpx/internal/rpc"
+	"mcpx/internal/telemetry"
 	"mcpx/internal/upstream"
 	"mcpx/registry/live"
 )
@@ -49,24 +52,18 @@ func (r *Registry) send(ctx context.Context, server string, q upstream.Request, 
 // callInBackground makes a call with callWhenReady and passes its end to done. A panic ends only
 // this call.
 func (r *Registry) callInBackground(ctx context.Context, server string, q upstream.Request, ending *live.Session, done rpc.Done) {
-	result, err := r.callSafely(ctx, server, q, ending)
-	defer r.recovered(server, &err)
+	isDone := false
+	defer func() {
+		if p := recover(); p != nil {
+			logging.Panic(r.log.Error().Str("server", server), p).Msg("panic in a call")
+			if !isDone {
+				done(nil, nil, fmt.Errorf("internal error in a call to %s", server))
+			}
+		}
+	}()
+	_, result, err := r.callWhenReady(ctx, server, q, ending)
+	isDone = true
 	done(result, nil, err)
-}
-
-// callSafely is callWhenReady, but returns a panic as an error.
-func (r *Registry) callSafely(ctx context.Context, server string, q upstream.Request, ending *live.Session) (result []byte, err error) {
-	defer r.recovered(server, &err)
-	_, result, err = r.callWhenReady(ctx, server, q, ending)
-	return result, err
-}
-
-// recovered, when deferred, turns a panic into an error.
-func (r *Registry) recovered(server string, err *error) {
-	if p := recover(); p != nil {
-		logging.Panic(r.log.Error().Str("server", server), p).Msg("panic in a call")
-		*err = fmt.Errorf("internal error in a call to %s", server)
-	}
 }
 
 // Call is Send for callers that wait.
@@ -133,3 +130,114 @@ func (r *Registry) limits(server string) upstream.Limits {
 
 // MaxTimeout returns how long a call to a server may take in total.
 func (r *Registry) MaxTimeout(server string) time.Duration { return r.limits(server).Total }
+
+// startSpan starts the span of a request to an upstream, and returns the request with the
+// _meta that names the span. The span is nil if spans are off.
+func (r *Registry) startSpan(ctx context.Context, server string, q upstream.Request) (upstream.Request, *telemetry.Span) {
+	if r.tracer == nil {
+		return q, nil
+	}
+	transport := "tcp"
+	if u := r.Catalog().Upstream(server); u != nil && u.Config.Command != "" {
+		transport = "pipe"
+	}
+	meta, span := r.tracer.Send(ctx, telemetry.Request{
+		Method: q.Method, Params: q.Params, Meta: q.Meta, Schema: r.schema, Server: server, Transport: transport,
+	})
+	q.Meta = meta
+	return q, span
+}
+
+// endSpan ends the span of a request.
+func endSpan(ctx context.Context, span *telemetry.Span, result []byte, err error) {
+	if span != nil {
+		span.End(result, failureKind(ctx, err))
+	}
+}
+
+// failureKind returns the kind of an error for a span: the code of a JSON-RPC error, or a word;
+// "" for nil.
+func failureKind(ctx context.Context, err error) string {
+	var (
+		own         *rpc.Error
+		timeout     *upstream.Timeout
+		lost        *upstream.Lost
+		unanswered  *upstream.Unanswered
+		unavailable *live.Unavailable
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &own):
+		return strconv.Itoa(own.Code)
+	case errors.As(err, &timeout):
+		return "timeout"
+	case ctx.Err() != nil:
+		return "cancelled"
+	case errors.As(err, &lost):
+		return "lost"
+	case errors.As(err, &unanswered):
+		return "unanswered"
+	case errors.As(err, &unavailable):
+		return "unavailable"
+	}
+	return "_OTHER"
+}
+
+// sessionKey identifies an upstream session: a server's shared session, a client's own, or
+// a caller's own.
+type sessionKey struct {
+	server string
+	owner  string // a client or caller; empty for the shared session
+}
+
+// keyOf returns the key of the session for a client's requests. "isolation" in the config
+// decides whether that is the shared one. A nil client is mcpx itself.
+func keyOf(u *config.Upstream, c upstream.Client) sessionKey {
+	switch {
+	case c == nil:
+	case u.Isolation == config.PerClient:
+		return sessionKey{u.Name, c.Owner()}
+	case u.Isolation == config.PerUser:
+		return sessionKey{u.Name, callerKey(u, c)}
+	}
+	return sessionKey{server: u.Name}
+}
+
+// keyOfSession returns the key of a session.
+func keyOfSession(s *live.Session) sessionKey {
+	return sessionKey{s.Config.Name, s.Supervisor().Owner()}
+}
+
+// keyFor is keyOf for a server by its name.
+func (r *Registry) keyFor(server string, c upstream.Client) sessionKey {
+	if u := r.Catalog().Upstream(server); u != nil {
+		return keyOf(u.Config, c)
+	}
+	return sessionKey{server: server}
+}
+
+// sessionNow returns the session for a client's request if it can be used without
+// waiting; nil otherwise.
+func (r *Registry) sessionNow(server string, c upstream.Client) *live.Session {
+	v := r.forCalls(c)
+	if u := v.current(server); u != nil && u.State == live.Ready && v.serves(u) {
+		return u.Session
+	}
+	return nil
+}
+
+// sessionFor waits until the session for a client's request is open and returns it. A
+// client's own session waits for the shared one only while the upstream's lists are unknown.
+func (r *Registry) sessionFor(ctx context.Context, server string, c upstream.Client) (*live.Session, error) {
+	if u := r.Catalog().Upstream(server); u != nil && u.Config.Isolation == config.PerClient && !u.IsListed() {
+		if _, err := r.For(c).ready(ctx, server); err != nil {
+			return nil, err
+		}
+	}
+	u, err := r.forCalls(c).ready(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	return u.Session, nil
+}

@@ -14,22 +14,17 @@ import (
 
 // clients holds the clients of the fronts and what they subscribed to.
 type clients struct {
-	mu            sync.Mutex
-	attached      map[string]upstream.Client              // by ID
-	streams       map[string]upstream.Client              // subscription streams, by ID
-	levels        map[string]string                       // log level, by client
-	subscribed    map[sessionKey]map[string]*subscription // by upstream session and URI
-	subscriptions map[string]int                          // number of subscriptions, by client
+	mu         sync.Mutex
+	attached   map[string]*attached                    // by ID
+	subscribed map[sessionKey]map[string]*subscription // by upstream session and URI
 }
 
-func newClients() clients {
-	return clients{
-		attached:      map[string]upstream.Client{},
-		streams:       map[string]upstream.Client{},
-		levels:        map[string]string{},
-		subscribed:    map[sessionKey]map[string]*subscription{},
-		subscriptions: map[string]int{},
-	}
+// attached is a client or a subscription stream that upstreams can reach until Remove.
+type attached struct {
+	upstream.Client
+	isStream      bool   // upstreams can send it notifications, but no requests
+	level         string // the log level that it has set; "" if none
+	subscriptions int
 }
 
 // Times between two announcements of changed lists. Changes in between are announced
@@ -39,34 +34,28 @@ const (
 	startPause    = 2 * time.Second // at most, while upstreams start for the first time: each of them has changes
 )
 
-// Attach makes a client known, so that upstreams can reach it until Detach.
-func (r *Registry) Attach(c upstream.Client) {
-	r.clients.mu.Lock()
-	defer r.clients.mu.Unlock()
-	r.clients.attached[c.ID()] = c
-}
+// Attach makes a client known, so that upstreams can reach it until Remove.
+func (r *Registry) Attach(c upstream.Client) { r.clients.attach(&attached{Client: c}) }
 
-// AttachStream makes a subscription stream known until Detach. Upstreams can send it
+// AttachStream makes a subscription stream known until Remove. Upstreams can send it
 // notifications, but no requests.
 func (r *Registry) AttachStream(c upstream.Client) {
-	r.clients.mu.Lock()
-	defer r.clients.mu.Unlock()
-	r.clients.streams[c.ID()] = c
+	r.clients.attach(&attached{Client: c, isStream: true})
 }
 
-// Detach removes a client or a subscription stream: its subscriptions and its per-client
-// upstream sessions end. It may wait for upstreams.
-func (r *Registry) Detach(ctx context.Context, c upstream.Client) { r.Remove(c)(ctx) }
+func (c *clients) attach(a *attached) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attached[a.ID()] = a
+}
 
-// Remove is Detach in two steps. It removes the client without waiting, so that a client with
-// the same ID can be attached next. unsubscribe sends the requests to upstreams, and may wait
-// for them.
+// Remove removes a client or a subscription stream: its subscriptions and its per-client
+// upstream sessions end. It does not wait, so that a client with the same ID can be attached
+// next. unsubscribe sends the requests to upstreams, and may wait for them.
 func (r *Registry) Remove(c upstream.Client) (unsubscribe func(ctx context.Context)) {
 	before := r.clients.level()
 	r.clients.mu.Lock()
 	delete(r.clients.attached, c.ID())
-	delete(r.clients.streams, c.ID())
-	delete(r.clients.levels, c.ID())
 	held := map[sessionKey][]string{}
 	for key, uris := range r.clients.subscribed {
 		for uri, s := range uris {
@@ -99,25 +88,17 @@ func (r *Registry) Remove(c upstream.Client) (unsubscribe func(ctx context.Conte
 }
 
 // all returns all clients and subscription streams.
-func (c *clients) all() []upstream.Client {
+func (c *clients) all() []*attached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.AppendSeq(slices.Collect(maps.Values(c.attached)), maps.Values(c.streams))
+	return slices.Collect(maps.Values(c.attached))
 }
 
-// has reports whether a client is known, which means that Detach will be called.
+// has reports whether a client is known, which means that Remove will be called.
 func (c *clients) has(client upstream.Client) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.find(client.ID()) != nil
-}
-
-// find returns the client with that ID, nil if it is gone. The caller holds c.mu.
-func (c *clients) find(id string) upstream.Client {
-	if found := c.attached[id]; found != nil {
-		return found
-	}
-	return c.streams[id]
+	return c.attached[client.ID()] != nil
 }
 
 // only returns the attached client that could use a session, if there is exactly one.
@@ -126,11 +107,11 @@ func (c *clients) only(could func(c upstream.Client) bool) (only upstream.Client
 	defer c.mu.Unlock()
 	for _, client := range c.attached {
 		switch {
-		case !could(client):
+		case client.isStream || !could(client.Client):
 		case only != nil:
 			return nil
 		default:
-			only = client
+			only = client.Client
 		}
 	}
 	return only
@@ -190,15 +171,20 @@ func (r *Registry) Notified(s *live.Session, method string, params []byte, to []
 
 // Opened implements live.Host.
 func (r *Registry) Opened(s *live.Session, capabilities []byte) (ready func()) {
-	r.setFirstLevel(s, capabilities)
-	resubscribe := func() { s.Go(func() { r.resubscribe(s) }) }
+	hasLogging, level := !rawjson.IsNull(rawjson.Get(capabilities, "logging")), r.clients.level()
+	if hasLogging {
+		r.sendLevel(s)
+	}
 	if s.Owner != nil { // before the client's next call, which may change a resource
-		resubscribe()
-		return func() { r.updateLevel(s, capabilities) }
+		s.Go(func() { r.resubscribe(s) })
 	}
 	return func() {
-		r.updateLevel(s, capabilities)
-		resubscribe()
+		if hasLogging && r.clients.level() != level { // SetLevel could not find the session yet
+			s.Go(func() { r.sendLevelTo(s) })
+		}
+		if s.Owner == nil {
+			s.Go(func() { r.resubscribe(s) })
+		}
 	}
 }
 

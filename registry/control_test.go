@@ -115,8 +115,8 @@ func TestStopEndsOwnSessions(t *testing.T) {
 						t.Errorf("a call of %s after the start: %v", c.id, err)
 					}
 				}
-				r.Detach(t.Context(), ann)
-				r.Detach(t.Context(), bob)
+				r.Remove(ann)(t.Context())
+				r.Remove(bob)(t.Context())
 			}, func(u *config.Upstream) {
 				u.Isolation = isolation
 				if isolation == config.PerUser {

@@ -55,6 +55,7 @@ type script func(l *fakeLink, method, id string, message []byte) (done bool, err
 type fakeLink struct {
 	fake     *fake
 	caller   string // with isolation "user", the owner of the session
+	level    string // the log level that was set last
 	messages chan []byte
 	broken   chan *link.CallEnd
 	ended    chan struct{}
@@ -253,7 +254,8 @@ func loggingFake(last *string) *fake {
 			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{},"logging":{}}}}`)
 		case "logging/setLevel":
 			time.AfterFunc(get(f, &f.takes), func() {
-				f.set(func(*fake) { *last, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "level")) })
+				level, _ := rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "level"))
+				f.set(func(*fake) { *last, l.level = level, level })
 				l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
 			})
 		default:

@@ -159,7 +159,7 @@ func TestIdleStopSparesUsers(t *testing.T) {
 			}
 			after(5 * time.Hour)
 			expect(t, r, f, live.Ready, 1)
-			r.Detach(t.Context(), c)
+			r.Remove(c)(t.Context())
 			after(time.Hour)
 			expect(t, r, f, live.Idle, 1)
 		}, lazy)

@@ -23,8 +23,8 @@ const (
 // for levelTime at most, so that the level applies to the client's next call.
 func (r *Registry) SetLevel(c upstream.Client, level string) {
 	r.clients.mu.Lock()
-	if r.clients.find(c.ID()) != nil { // a client without a session is gone after this request
-		r.clients.levels[c.ID()] = level
+	if a := r.clients.attached[c.ID()]; a != nil { // a client without a session is gone after this request
+		a.level = level
 	}
 	r.clients.mu.Unlock()
 	r.sendLevel(r.loggingSessions(c)...)
@@ -49,8 +49,8 @@ func (c *clients) level() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, level := range LogLevels {
-		for _, l := range c.levels {
-			if l == level {
+		for _, client := range c.attached {
+			if client.level == level {
 				return level
 			}
 		}
@@ -98,23 +98,7 @@ func (r *Registry) sendLevelTo(s *live.Session) {
 	if level == "" {
 		return
 	}
-	s.SentLevel.Store(&level)
 	_ = r.requestAndLog(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
-}
-
-// setFirstLevel sends the wanted level to a new session before its first call.
-func (r *Registry) setFirstLevel(s *live.Session, capabilities []byte) {
-	if !rawjson.IsNull(rawjson.Get(capabilities, "logging")) {
-		r.sendLevel(s)
-	}
-}
-
-// updateLevel sends the level again if it changed after setFirstLevel, but before
-// SetLevel could find the session.
-func (r *Registry) updateLevel(s *live.Session, capabilities []byte) {
-	if sent := s.SentLevel.Load(); sent == nil || *sent != r.clients.level() {
-		s.Go(func() { r.setFirstLevel(s, capabilities) })
-	}
 }
 
 // requestAndLog sends a request of mcpx itself, whose result is empty. It logs and

@@ -36,7 +36,7 @@ func TestLevelsOfTwoClients(t *testing.T) {
 		f.die()
 		after(time.Second)
 		level("restarted", "debug")
-		r.Detach(t.Context(), two)
+		r.Remove(two)(t.Context())
 		level("one is left", "error")
 		r.Attach(two)
 		for i := range 3000 {
@@ -76,11 +76,11 @@ func TestALevelWhileASessionOpens(t *testing.T) {
 			both.Wait()
 			synctest.Wait()
 			for _, s := range r.owned.sessionsOf("a") {
-				if got := *s.SentLevel.Load(); got != "debug" {
+				if got := get(f, &s.Link.(*fakeLink).level); got != "debug" {
 					t.Fatalf("time %d: its session is left with %s", i, got)
 				}
 			}
-			r.Detach(t.Context(), c)
+			r.Remove(c)(t.Context())
 			synctest.Wait()
 		}
 	}, func(c *config.Upstream) { c.Isolation = config.PerClient })

@@ -66,9 +66,6 @@ func (t *records) read(name string, after int64, now time.Time) []Message {
 	if found == nil {
 		t.makeRoom()
 		found = &record{}
-		if t.byServer == nil {
-			t.byServer = map[string]*record{}
-		}
 		t.byServer[name] = found
 		t.isActive.Store(true)
 	}

@@ -81,7 +81,7 @@ func TestOwnMessagesAreNotRecorded(t *testing.T) {
 
 // TestRecordsAreBounded: a record has bounds, ends when nobody reads it, and there are few.
 func TestRecordsAreBounded(t *testing.T) {
-	var r records
+	r := records{byServer: map[string]*record{}}
 	now := time.Now()
 	r.read("a", 0, now)
 	for i := range 2 * recordMessages {

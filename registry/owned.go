@@ -26,7 +26,7 @@ type ownedUpstreams struct {
 type ownedUpstream struct {
 	supervisor *live.Supervisor
 	client     upstream.Client // nil: it is a caller's
-	isAttached bool            // the client is attached, so that Detach ends the upstream
+	isAttached bool            // the client is attached, so that Remove ends the upstream
 	caller     string
 	headers    map[string]string // of the caller's request
 	used       time.Time

@@ -68,7 +68,7 @@ func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
 	if _, err := callAs(t, r, one, "pid", "{}"); err != nil {
 		t.Errorf("after its death: %v", err)
 	}
-	r.Detach(t.Context(), one)
+	r.Remove(one)(t.Context())
 	if n := len(r.owned.sessionsOf("a")); n != 1 {
 		t.Errorf("%d private sessions after one client has gone, want 1", n)
 	}
@@ -118,7 +118,7 @@ func TestSessionsOfSessionlessClients(t *testing.T) {
 	}
 	left, cancel := context.WithCancel(t.Context())
 	cancel()
-	r.Detach(t.Context(), stays)
+	r.Remove(stays)(t.Context())
 	if _, err := r.sessionFor(left, "a", stays); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v for a client that has left", err)
 	}
@@ -280,7 +280,7 @@ func TestACallThatIsNeverSent(t *testing.T) {
 				if starts := len(f.times()) - before; err == nil || !strings.Contains(err.Error(), "no license") || starts < 1 || starts > maxTries {
 					t.Errorf("%d starts, %v", starts, err)
 				}
-				r.Detach(t.Context(), c)
+				r.Remove(c)(t.Context())
 			}, change)
 		})
 	}
@@ -332,7 +332,7 @@ func TestApplyWakesOwnWaiters(t *testing.T) {
 		if took := time.Since(begun); took > time.Second {
 			t.Errorf("the call waited for %s", took)
 		}
-		r.Detach(t.Context(), c)
+		r.Remove(c)(t.Context())
 	}, own)
 }
 
@@ -349,6 +349,6 @@ func TestCallsWhileStopping(t *testing.T) {
 		if !errors.As(err, &unavailable) {
 			t.Errorf("a session while the registry stops: %v", err)
 		}
-		r.Detach(t.Context(), c)
+		r.Remove(c)(t.Context())
 	}, func(u *config.Upstream) { u.Isolation = config.PerClient })
 }

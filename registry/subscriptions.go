@@ -186,17 +186,17 @@ func (c *clients) release(key sessionKey, uri string, s *subscription) {
 func (c *clients) join(s *subscription, client upstream.Client, known string) (again bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id := client.ID()
-	_, again = s.known[id]
+	a := c.attached[client.ID()]
+	_, again = s.known[client.ID()]
 	switch {
-	case c.find(id) == nil:
+	case a == nil:
 		return again, errNoStream
-	case !again && c.subscriptions[id] >= maxSubscriptions:
+	case !again && a.subscriptions >= maxSubscriptions:
 		return again, errTooManySubscriptions
 	case !again:
-		c.subscriptions[id]++
+		a.subscriptions++
 	}
-	s.known[id] = known
+	s.known[client.ID()] = known
 	return again, nil
 }
 
@@ -204,13 +204,12 @@ func (c *clients) join(s *subscription, client upstream.Client, known string) (a
 func (c *clients) leave(s *subscription, client upstream.Client) (was bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id := client.ID()
-	if _, was = s.known[id]; !was {
+	if _, was = s.known[client.ID()]; !was {
 		return false
 	}
-	delete(s.known, id)
-	if c.subscriptions[id]--; c.subscriptions[id] == 0 {
-		delete(c.subscriptions, id)
+	delete(s.known, client.ID())
+	if a := c.attached[client.ID()]; a != nil {
+		a.subscriptions--
 	}
 	return true
 }
@@ -261,7 +260,7 @@ func (r *Registry) updated(key sessionKey, params []byte) {
 			continue
 		}
 		for id, known := range s.known {
-			if c := r.clients.find(id); c != nil && upstream.CallerOf(c).Rules.HasAllOf(r.schema, key.server) {
+			if c := r.clients.attached[id]; c != nil && upstream.CallerOf(c).Rules.HasAllOf(r.schema, key.server) {
 				notices = append(notices, notice{c, known + rest})
 			}
 		}

@@ -52,7 +52,8 @@ func TestSubscriptions(t *testing.T) {
 
 	_, _ = callTool(t.Context(), r, "a", "crash", "{}")
 	mustCall(t, r, "a", "pid", "{}")
-	l.waitFor(t, "resources/subscribe test://one", 2) // subscriptions survive a restart
+	l.waitFor(t, `"line":"resources/subscribe test://one"`, 2) // subscriptions survive a restart
+	l.waitFor(t, `"line":"resources/subscribe test://two"`, 2)
 
 	if err := r.Unsubscribe(t.Context(), one, "a", "test://one"); err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func TestSubscriptions(t *testing.T) {
 	if n := l.count("resources/unsubscribe"); n != 0 {
 		t.Errorf("the upstream was told %d times though a subscriber is left", n)
 	}
-	r.Detach(t.Context(), two)
+	r.Remove(two)(t.Context())
 	l.waitFor(t, "resources/unsubscribe test://one", 1)
 	l.waitFor(t, "resources/unsubscribe test://two", 1)
 	update("test://one")
@@ -124,8 +125,8 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 		if n := get(f, &asked); n != resubscribeAtOnce {
 			t.Errorf("the new session was asked for %d subscriptions at once, want %d", n, resubscribeAtOnce)
 		}
-		r.Detach(t.Context(), c)
-		if n := len(r.clients.subscriptions); n != 1 {
+		r.Remove(c)(t.Context())
+		if n := len(r.clients.attached); n != 1 {
 			t.Errorf("%d clients are counted, want 1", n)
 		}
 	})
@@ -154,11 +155,11 @@ func TestSubscribersChange(t *testing.T) {
 		}
 		here, other = other, here
 	}
-	r.Detach(t.Context(), here)
+	r.Remove(here)(t.Context())
 	if err := r.Subscribe(t.Context(), other, "a", "test://end", "test://end"); err != nil {
 		t.Fatal(err)
 	}
-	r.Detach(t.Context(), other)
+	r.Remove(other)(t.Context())
 	l.wait(t, "resources/unsubscribe test://end") // the log has all of it
 	told := regexp.MustCompile(`resources/(un)?subscribe test://one`).FindAllString(l.String(), -1)
 	for i, got := range told {
@@ -215,7 +216,7 @@ func TestSubscribeTwice(t *testing.T) {
 		}
 	}
 	update(2)
-	r.Detach(t.Context(), c)
+	r.Remove(c)(t.Context())
 	l.waitFor(t, "resources/unsubscribe test://one", 1)
 	if err := subscribe(t.Context()); !errors.Is(err, errNoStream) {
 		t.Errorf("error %v for a client that has left, want %v", err, errNoStream)
@@ -259,8 +260,8 @@ func TestClientComesBack(t *testing.T) {
 			if got := before.heard("notifications/resources/updated"); got != nil {
 				t.Errorf("the client that is gone was notified: %q", got)
 			}
-			r.Detach(t.Context(), after)
-			if n := len(r.clients.subscribed) + len(r.clients.subscriptions) + len(r.owned.byKey); n != 0 {
+			r.Remove(after)(t.Context())
+			if n := len(r.clients.subscribed) + len(r.clients.attached) + len(r.owned.byKey); n != 0 {
 				t.Errorf("%d entries are left", n)
 			}
 		})

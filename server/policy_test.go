@@ -234,7 +234,7 @@ func TestListChangesThatACallerSees(t *testing.T) {
 		}
 	}
 	c := b.connect(t, "2025-06-18", "{}")
-	b.registry.Detach(t.Context(), b.client)
+	b.registry.Remove(b.client)(t.Context())
 	b.client.As(&policy.Caller{ID: "ci", Name: "ci", Rules: policy.Union(policy.Grant{Allow: []string{"default/two"}})})
 	b.registry.Attach(b.client)
 	b.ask(t, request("prompts/list", ""))

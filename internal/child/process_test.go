@@ -86,8 +86,8 @@ func TestLastWords(t *testing.T) {
 	if err := r.SetReadDeadline(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	tail := NewStderr(func(s string) string { return s }, zerolog.Nop())
-	tail.Drain(r)
+	tail := NewStderr(r, func(s string) string { return s }, zerolog.Nop())
+	tail.Drain()
 	if got := tail.Lines(); !slices.Equal(got, []string{"the last words"}) {
 		t.Errorf("kept %q", got)
 	}

@@ -32,61 +32,42 @@ const RedactBytes = 64 << 10
 // Stderr drains a child's stderr, so that the child never blocks on it, and keeps
 // the last lines. Its methods may be called concurrently.
 type Stderr struct {
+	file    *os.File
 	redact  func(string) string
 	log     zerolog.Logger
 	drained chan struct{}
 
 	mu   sync.Mutex
-	file *os.File
 	last []string
 }
 
-// NewStderr returns a Stderr that redacts lines before it keeps and logs them.
-func NewStderr(redact func(string) string, log zerolog.Logger) *Stderr {
-	return &Stderr{redact: redact, log: log, drained: make(chan struct{})}
+// NewStderr returns a Stderr that reads f, and redacts lines before it keeps and logs them.
+func NewStderr(f *os.File, redact func(string) string, log zerolog.Logger) *Stderr {
+	return &Stderr{file: f, redact: redact, log: log, drained: make(chan struct{})}
 }
 
-// Drain reads f until its end, or until Stop, and closes it.
-func (t *Stderr) Drain(f *os.File) {
+// Drain reads the file until its end, or until Stop, and closes it.
+func (t *Stderr) Drain() {
 	defer close(t.drained)
-	defer func() { _ = f.Close() }()
-	t.mu.Lock()
-	t.file = f
-	t.mu.Unlock()
-	r := bufio.NewReaderSize(f, 4096)
-	for late := false; ; {
-		line, err := r.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			line, err = longLine(r, line)
-		}
-		if len(line) > 0 {
+	defer func() { _ = t.file.Close() }()
+	r := bufio.NewReaderSize(t.file, RedactBytes)
+	for late, isRest := false, false; ; {
+		line, isCut, err := r.ReadLine()
+		if !isRest && len(line) > 0 {
 			t.add(line)
-		}
-		for errors.Is(err, bufio.ErrBufferFull) { // skip the rest of a long line
-			_, err = r.ReadSlice('\n')
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded) && !late:
 			// Read what is already in the pipe. The end follows at once, unless
 			// another process holds the pipe open.
 			late = true
-			_ = f.SetReadDeadline(time.Now().Add(DrainTime / 2))
+			_ = t.file.SetReadDeadline(time.Now().Add(DrainTime / 2))
 		case err != nil:
 			return
+		default:
+			isRest = isCut // the rest of a long line is skipped
 		}
 	}
-}
-
-// longLine reads more of a line that did not fit into the reader's buffer. The error
-// is bufio.ErrBufferFull if the line continues.
-func longLine(r *bufio.Reader, start []byte) (line []byte, err error) {
-	line = slices.Clone(start)
-	for err = bufio.ErrBufferFull; errors.Is(err, bufio.ErrBufferFull) && len(line) < RedactBytes; {
-		var more []byte
-		more, err = r.ReadSlice('\n')
-		line = append(line, more...)
-	}
-	return line, err
 }
 
 // add redacts and logs a line, and keeps it among the last ones.
@@ -108,13 +89,7 @@ func (t *Stderr) add(line []byte) {
 }
 
 // Stop ends Drain after that time, even if another process holds the pipe open.
-func (t *Stderr) Stop(after time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.file != nil {
-		_ = t.file.SetReadDeadline(time.Now().Add(after))
-	}
-}
+func (t *Stderr) Stop(after time.Duration) { _ = t.file.SetReadDeadline(time.Now().Add(after)) }
 
 // Wait waits until everything that a dead child wrote is read.
 func (t *Stderr) Wait() {

@@ -23,8 +23,8 @@ func TestLongLinesOfStderr(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tail := NewStderr(c.Profiles[0].Upstreams[0].Redact, zerolog.Nop())
-	go tail.Drain(r)
+	tail := NewStderr(r, c.Profiles[0].Upstreams[0].Redact, zerolog.Nop())
+	go tail.Drain()
 	for _, text := range []string{"bad key: ", secret, ".\nnext\n", strings.Repeat("x", 1<<20), "\nlast"} {
 		if _, err := w.WriteString(text); err != nil {
 			t.Fatal(err)

@@ -7,7 +7,6 @@ package link
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -65,19 +64,10 @@ var Transports = map[config.Transport]Dialer{
 	config.TransportRemote: dialRemote,
 }
 
-// Dial reads the upstream's stored secrets and opens a Link to it. Errors that a person
-// can act on are a *Failure.
+// Dial opens a Link to an upstream whose stored secrets are read. Errors that a person can
+// act on are a *Failure.
 func Dial(ctx context.Context, o Options) (Link, error) {
-	resolved, err := o.Upstream.Resolve(ctx)
-	if err != nil {
-		return nil, &Failure{Reason: err.Error(), Cause: CauseConfig}
-	}
-	o.Upstream = resolved
-	open, ok := Transports[o.Upstream.Transport]
-	if !ok {
-		return nil, &Failure{Reason: fmt.Sprintf("the transport %q is not supported yet", o.Upstream.Transport)}
-	}
-	return open(ctx, o)
+	return Transports[o.Upstream.Transport](ctx, o)
 }
 
 // ErrGap is delivered after a break in which the upstream may have sent

@@ -61,14 +61,14 @@ func dialStdio(_ context.Context, o Options) (Link, error) {
 		out:     rpc.NewReader(stdout, o.MessageBytes),
 		stdin:   stdin,
 		stdout:  stdout,
-		stderr:  child.NewStderr(o.Upstream.Redact, o.Log),
+		stderr:  child.NewStderr(stderr, o.Upstream.Redact, o.Log),
 	}
 	if o.Stderr != nil {
 		o.Stderr.Store(l.stderr)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.out.Reserve, l.cancel = o.Intake.reserve(ctx).grow, cancel
-	go l.stderr.Drain(stderr)
+	go l.stderr.Drain()
 	go func() {
 		if err := l.in.Run(); err != nil {
 			// The child closed its stdin. A server that reads nothing is useless, even if its process lives.

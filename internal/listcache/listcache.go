@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,7 +32,6 @@ func New(folder string, log zerolog.Logger) *Cache { return &Cache{folder: folde
 const (
 	maxFile = 16 << 20
 	maxAge  = 90 * 24 * time.Hour
-	tempAge = time.Hour // a temporary file that is older was left behind
 )
 
 // Version changes with the form of the files. The keys of upstreams depend on it.
@@ -41,7 +39,6 @@ const Version = 1
 
 // Entry is what is known about one upstream: everything as the upstream sent it.
 type Entry struct {
-	Version      int                          `json:"version"`
 	Listed       time.Time                    `json:"listed"`
 	Revision     string                       `json:"protocol_version"`
 	IsEarlier    bool                         `json:"earlier_only,omitempty"` // the server does not support 2026-07-28
@@ -60,7 +57,7 @@ func (c *Cache) Load(key string) (found Entry, ok bool) {
 	if err != nil {
 		return Entry{}, false
 	}
-	if err := json.Unmarshal(data, &found); err != nil || found.Version != Version || time.Since(found.Listed) > maxAge {
+	if err := json.Unmarshal(data, &found); err != nil || time.Since(found.Listed) > maxAge {
 		return Entry{}, false
 	}
 	return found, true
@@ -68,7 +65,6 @@ func (c *Cache) Load(key string) (found Entry, ok bool) {
 
 // Save replaces the entry of an upstream.
 func (c *Cache) Save(key string, content *Entry) error {
-	content.Version = Version
 	var data bytes.Buffer
 	encoder := json.NewEncoder(&data)
 	encoder.SetEscapeHTML(false) // the lists keep their bytes
@@ -82,18 +78,7 @@ func (c *Cache) Save(key string, content *Entry) error {
 		return err
 	}
 	c.prune.Do(c.removeOld)
-	file, err := os.CreateTemp(c.folder, "*.tmp") // with permissions for the user alone
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data.Bytes())
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), c.path(key))
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-	}
-	return err
+	return editfile.Replace(c.path(key), data.Bytes(), 0o600)
 }
 
 // removeOld removes files that nobody has written for a long time.
@@ -103,11 +88,7 @@ func (c *Cache) removeOld() {
 		return
 	}
 	for _, e := range entries {
-		limit := maxAge
-		if strings.HasSuffix(e.Name(), ".tmp") {
-			limit = tempAge
-		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > limit {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > maxAge {
 			if err := os.Remove(filepath.Join(c.folder, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				c.log.Debug().Err(err).Msg("could not remove an old file of the cache")
 			}

@@ -30,11 +30,7 @@ const MaxAbandoned = 1000
 func (c *Conn) Context() context.Context { return c.ctx }
 
 // Err returns why the connection is closed, nil while it is open.
-func (c *Conn) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.inFlight.err
-}
+func (c *Conn) Err() error { return context.Cause(c.ctx) }
 
 // Close ends the connection: every call fails, and every request of the peer is
 // cancelled. The first reason counts.

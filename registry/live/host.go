@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/semaphore"
 
 	"mcpx/internal/auth"
 	"mcpx/internal/child"
@@ -66,9 +65,9 @@ type Group struct {
 	options Options
 	ctx     context.Context // ends when all upstreams stop
 
-	slots       *semaphore.Weighted // bounds how many upstreams start at the same time
-	fills       *semaphore.Weighted // bounds how many start only to fill the cache
-	cacheWarned atomic.Bool         // that lists cannot be saved is logged as a warning once
+	slots       chan struct{} // holds one for each upstream that starts
+	fills       chan struct{} // holds one while an upstream starts only to fill the cache
+	cacheWarned atomic.Bool   // that lists cannot be saved is logged as a warning once
 }
 
 // NewGroup returns a Group that ends with ctx.
@@ -76,6 +75,6 @@ func NewGroup(ctx context.Context, h Host, o Options) *Group {
 	o.ConnectsAtOnce = max(o.ConnectsAtOnce, 1)
 	return &Group{
 		host: h, options: o, ctx: ctx,
-		slots: semaphore.NewWeighted(int64(o.ConnectsAtOnce)), fills: semaphore.NewWeighted(1),
+		slots: make(chan struct{}, o.ConnectsAtOnce), fills: make(chan struct{}, 1),
 	}
 }

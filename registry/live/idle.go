@@ -26,35 +26,18 @@ const checksPerIdle = 4
 // the upstream's lists are not known, it is started in the background, one upstream at a
 // time.
 func (s *Supervisor) rest(ctx context.Context) {
-	var waiting sync.WaitGroup
-	defer waiting.Wait()
-	done, cancel := context.WithCancel(ctx)
-	defer cancel()
-	turn := make(chan struct{})
+	var fills chan<- struct{} // nil: it is not started in the background
 	if u := s.Upstream(); u.ListedAt.IsZero() && u.FailedAt.IsZero() && s.owner == "" && u.Config.Isolation != config.PerUser {
-		waiting.Go(func() { s.awaitTurn(done, turn) })
+		fills = s.group.fills
 	}
-	s.isFill = false
 	select {
 	case <-s.wake:
-	case <-turn:
-		s.isFill, s.endFill = true, sync.OnceFunc(func() { s.group.fills.Release(1) })
+	case fills <- struct{}{}:
+		s.endFill = sync.OnceFunc(func() { <-s.group.fills })
 	case <-ctx.Done():
 		return
 	}
 	s.publish(func(u *Upstream) { u.State, u.Reason, u.RetryAt = Starting, "", time.Time{} })
-}
-
-// awaitTurn waits until the upstream may start to fill the cache, and sends that to turn.
-func (s *Supervisor) awaitTurn(ctx context.Context, turn chan<- struct{}) {
-	if s.group.fills.Acquire(ctx, 1) != nil {
-		return
-	}
-	select {
-	case turn <- struct{}{}:
-	case <-ctx.Done():
-		s.group.fills.Release(1)
-	}
 }
 
 // publishIdle publishes that the upstream does not run.
@@ -66,53 +49,37 @@ func (s *Supervisor) publishIdle() {
 // stopUnused ends a session that nobody has used for its idle time. That is for processes, for
 // sessions with an owner, and for those that were opened to fill the cache.
 func (s *Supervisor) stopUnused(session *Session) {
-	if s.isFill {
-		calls, _ := session.Activity()
-		if !session.awaitUse(fillTime, calls, nil) {
-			return
+	isFill := s.endFill != nil
+	calls, isBusy := session.Activity()
+	for lastUse := time.Now(); ; {
+		u := s.Upstream()
+		idle, check := u.Config.IdleStop, (<-chan time.Time)(nil)
+		switch {
+		case isFill:
+			idle = fillTime
+		case u.Config.URL != "" && s.owner == "" && u.Config.Isolation != config.PerUser:
+			idle = 0
 		}
-		s.endFill() // a session that is used may stay for long
-	}
-	for !session.IsOver() {
-		c := s.Config()
-		if c.URL != "" && s.owner == "" && c.Isolation != config.PerUser || c.IdleStop == 0 {
-			select {
-			case <-s.idleTimeSet:
-			case <-session.Done():
-			}
-			continue
+		if idle > 0 {
+			check = time.After(max(idle/checksPerIdle, 1))
 		}
-		calls, _ := session.Activity()
-		if !session.awaitUse(c.IdleStop, calls, s.idleTimeSet) {
-			return
-		}
-	}
-}
-
-// awaitUse waits until the session is used after that many calls, or until a notice on
-// changed, and returns true. If the session ends, or is not used for the idle time,
-// awaitUse closes it and returns false.
-func (s *Session) awaitUse(idle time.Duration, calls int64, changed <-chan struct{}) bool {
-	ticker := time.NewTicker(max(idle/checksPerIdle, 1))
-	defer ticker.Stop()
-	unused := 0
-	if _, isBusy := s.Activity(); isBusy { // the idle time starts at the first check without use
-		unused = -1
-	}
-	for {
 		select {
-		case <-ticker.C:
-		case <-changed:
-			return true
-		case <-s.Done():
-			return false
+		case <-check:
+		case <-u.changed: // perhaps by a reload
+		case <-session.Done():
+			return
 		}
-		now, isBusy := s.Activity()
-		if now != calls || isBusy || s.supervisor.group.host.HasUsers(s) {
-			return true
-		}
-		if unused++; unused >= checksPerIdle && s.EndIfUnused(calls, errUnused) {
-			return false
+		before, wasBusy := calls, isBusy
+		calls, isBusy = session.Activity()
+		switch {
+		case calls != before || isBusy || wasBusy || s.group.host.HasUsers(session):
+			lastUse = time.Now()
+			if isFill {
+				isFill = false
+				s.endFill() // a session that is used may stay for long
+			}
+		case idle > 0 && time.Since(lastUse) >= idle && session.EndIfUnused(calls, errUnused):
+			return
 		}
 	}
 }

@@ -57,23 +57,15 @@ func (s *Supervisor) open(ctx context.Context) (*Session, []byte, error) {
 	if err == nil {
 		return session, handshake, nil
 	}
-	var refused *rpc.Error
-	isRefused := errors.As(err, &refused)
-	if err = session.abort(err); !isRefused || isWeb {
+	_, isRefused := errors.AsType[*rpc.Error](err)
+	refusal := session.abort(err)
+	if !isRefused || isWeb {
+		return nil, nil, refusal
+	}
+	if session, err = s.dial(ctx); err != nil { // the upstream may have closed the first link
 		return nil, nil, err
 	}
-	return s.openModern(ctx, err)
-}
-
-// openModern opens a session to an upstream that refused initialize. It opens a new link,
-// since the upstream may have closed the first one.
-func (s *Supervisor) openModern(ctx context.Context, refusal error) (*Session, []byte, error) {
-	session, err := s.dial(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	handshake, err := session.Discover(ctx)
-	if err != nil {
+	if handshake, err = session.Discover(ctx); err != nil {
 		_ = session.abort(err)
 		return nil, nil, refusal
 	}

@@ -29,8 +29,9 @@ func (s *Supervisor) Run() {
 		}
 		s.awaitRelease(ctx)
 		healthy, err := s.runSession(ctx)
-		if s.isFill {
+		if s.endFill != nil {
 			s.endFill()
+			s.endFill = nil
 		}
 		rests = errors.Is(err, errUnused) || s.Config().Start == config.StartLazy
 		switch {

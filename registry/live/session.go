@@ -3,7 +3,6 @@ package live
 import (
 	"errors"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"mcpx/internal/link"
@@ -16,9 +15,7 @@ type Session struct {
 	*upstream.Session
 	supervisor *Supervisor
 
-	// For the Host:
-	SentLevel atomic.Pointer[string] // the log level that was set last
-	LevelTurn chan struct{}          // holds one while a log level is set
+	LevelTurn chan struct{} // for the Host: holds one while a log level is set
 }
 
 // Supervisor returns who opened the session.

@@ -32,7 +32,8 @@ func (g *Group) explainSignIn(server string, f *link.Failure) string {
 const signInTime = 10 * time.Minute
 
 // awaitSignIn publishes that a person must act, and waits until somebody has signed in, in
-// this process or another one, or until a call tries again.
+// this process or another one, or until a call tries again. It publishes that the upstream
+// starts then. While a sign-in is open, it publishes that.
 func (s *Supervisor) awaitSignIn(ctx context.Context, f *link.Failure) {
 	s.wake.Clear()
 	s.signing.Clear() // a sign-in from before has ended
@@ -41,43 +42,31 @@ func (s *Supervisor) awaitSignIn(ctx context.Context, f *link.Failure) {
 		state = NeedsAccess
 	}
 	s.fail(state, f, 0)
-	signedIn := make(chan struct{})
-	ctx, cancel := context.WithCancel(ctx)
+	waiting, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
 	watch.Go(func() {
-		if s.account.Load().Wait(ctx) == nil {
-			close(signedIn)
+		if s.account.Load().Wait(waiting) == nil {
+			s.wake.Notify()
 		}
 	})
-	s.awaitPerson(ctx, signedIn, func(u *Upstream) { u.State, u.Reason = state, s.group.explainSignIn(u.Name, f) })
-	cancel()
-	watch.Wait()
-}
-
-// awaitPerson waits until somebody has signed in, or a call tries again, and publishes that
-// the upstream starts. While a sign-in is open, it publishes that; giveUp sets the state
-// after one that nobody finished.
-func (s *Supervisor) awaitPerson(ctx context.Context, signedIn <-chan struct{}, giveUp func(u *Upstream)) {
-	var expired <-chan time.Time
-	for {
+	for expired := (<-chan time.Time)(nil); ; {
 		select {
-		case <-ctx.Done():
-			return
 		case <-s.signing:
 			expired = time.After(signInTime)
 			s.publish(func(u *Upstream) {
 				u.State, u.Reason = SigningIn, "is being signed in: finish that in the browser; then call again"
 			})
-			continue
-		case <-expired:
+		case <-expired: // nobody has finished it
 			expired = nil
-			s.publish(giveUp)
-			continue
+			s.publish(func(u *Upstream) { u.State, u.Reason = state, s.group.explainSignIn(u.Name, f) })
 		case <-s.wake:
-		case <-signedIn:
+			s.publish(func(u *Upstream) { u.State, u.Reason = Starting, "" })
+			return
+		case <-ctx.Done():
+			return
 		}
-		s.publish(func(u *Upstream) { u.State, u.Reason = Starting, "" })
-		return
 	}
 }
 

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
-	"golang.org/x/sync/semaphore"
 
 	"mcpx/config"
 	"mcpx/internal/link"
@@ -23,7 +23,7 @@ import (
 // start opens a session and publishes it, with the upstream's lists unless a client owns it,
 // within the start-up limit.
 func (s *Supervisor) start(ctx context.Context) (*Session, error) {
-	if err := s.needsHeaders(); err != nil {
+	if err := cmp.Or(ctx.Err(), s.needsHeaders()); err != nil {
 		return nil, err
 	}
 	release, err := s.turn(ctx)
@@ -37,10 +37,6 @@ func (s *Supervisor) start(ctx context.Context) (*Session, error) {
 	session, handshake, err := s.open(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if s.client != nil {
-		s.publishOwn(session, handshake)
-		return session, nil
 	}
 	if err := s.publishReady(ctx, session, handshake, begin); err != nil {
 		return nil, session.abort(err)
@@ -84,27 +80,25 @@ func (s *Supervisor) inputSchema(tool string) []byte {
 // begins at once. For the starts of owners, which calls always wait for, each upstream has a
 // queue of its own, which they leave after ownerWait.
 func (s *Supervisor) turn(ctx context.Context) (release func(), err error) {
-	slots, hurry := s.group.slots, s.hurry
-	queue, leave := context.WithCancel(ctx)
+	slots, hurry, limit := s.group.slots, s.hurry, (<-chan time.Time)(nil)
 	if s.owner != "" {
-		slots, hurry = s.base.ownerSlots, nil
-		queue, leave = context.WithTimeout(ctx, ownerWait)
+		slots, hurry, limit = s.base.ownerSlots, nil, time.After(ownerWait)
 	}
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-hurry:
-			leave()
-		case <-queue.Done():
-		}
-	})
-	release, err = slot(queue, slots)
-	leave()
-	watch.Wait()
-	if err != nil && ctx.Err() == nil {
+	select {
+	case slots <- struct{}{}:
+	case <-hurry:
 		return func() {}, nil
+	case <-limit:
+		return func() {}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	return release, err
+	free := sync.OnceFunc(func() { <-slots })
+	early := time.AfterFunc(slotTime, free)
+	return func() {
+		early.Stop()
+		free()
+	}, nil
 }
 
 // slotTime is how long a start holds its slot, so that a few upstreams that hang do not
@@ -114,27 +108,25 @@ const slotTime = 3 * time.Second
 // ownerWait is how long the start of an owner's upstream waits for a slot.
 const ownerWait = 10 * time.Second
 
-// slot waits for one of a number of slots.
-func slot(ctx context.Context, slots *semaphore.Weighted) (release func(), err error) {
-	if err := slots.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	free := sync.OnceFunc(func() { slots.Release(1) })
-	early := time.AfterFunc(slotTime, free)
-	return func() {
-		early.Stop()
-		free()
-	}, nil
-}
-
 func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, context.CancelFunc) {
 	limit := &link.Failure{Cause: link.CauseTimeout, Reason: fmt.Sprintf("not ready within %s (its \"startup_timeout\")", c.StartupTimeout)}
 	return context.WithTimeoutCause(ctx, c.StartupTimeout, limit)
 }
 
-// publishReady reads all lists of a new session, and publishes the upstream as ready.
+// publishReady publishes the upstream as ready, with all lists of the new session. A client's
+// own session uses the lists of the shared one.
 func (s *Supervisor) publishReady(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
 	capabilities := rawjson.Get(handshake, "capabilities")
+	setReady := func(u *Upstream) {
+		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
+		u.Capabilities, u.Session, u.stderr = capabilities, session, s.stderr.Load()
+	}
+	if s.client != nil {
+		ready := s.group.host.Opened(session, capabilities)
+		s.publish(setReady)
+		ready()
+		return nil
+	}
 	announced := s.refresh.Noted()
 	read, err := s.readLists(ctx, session, capabilities, lists.Kinds)
 	if err != nil {
@@ -146,9 +138,8 @@ func (s *Supervisor) publishReady(ctx context.Context, session *Session, handsha
 	ready := s.group.host.Opened(session, capabilities)
 	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
 	s.publishLists(session, read, func(u *Upstream) {
-		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
+		setReady(u)
 		u.StartupTime, u.ListedAt, u.isStale, u.announced = took, time.Now(), false, announced
-		u.Capabilities, u.Session, u.stderr = capabilities, session, s.stderr.Load()
 		u.SetInstructions(instructions)
 		u.Revision, u.Software = session.Revision(handshake), s.software(softwareInfo(handshake))
 	})
@@ -157,17 +148,6 @@ func (s *Supervisor) publishReady(ctx context.Context, session *Session, handsha
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
 	return nil
-}
-
-// publishOwn publishes a client's own session, which uses the lists of the shared one.
-func (s *Supervisor) publishOwn(session *Session, handshake []byte) {
-	capabilities := rawjson.Get(handshake, "capabilities")
-	ready := s.group.host.Opened(session, capabilities)
-	s.publish(func(u *Upstream) {
-		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
-		u.Capabilities, u.Session, u.stderr = capabilities, session, s.stderr.Load()
-	})
-	ready()
 }
 
 // softwareBytes bounds the name and version that an upstream reports about itself.

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/semaphore"
 
 	"mcpx/config"
 	"mcpx/internal/auth"
@@ -32,15 +31,12 @@ type Supervisor struct {
 	retire   context.CancelFunc
 	wake     tasks.Signal // a call needs the upstream, which does not run
 	hurry    tasks.Signal // a call waits for the start, which must not wait for its turn
-
-	signing     tasks.Signal // a person has begun to sign in
-	idleTimeSet tasks.Signal // a reload has changed the idle time
+	signing  tasks.Signal // a person has begun to sign in
 
 	isHeld     atomic.Bool                             // a person has stopped it
 	endAttempt atomic.Pointer[context.CancelCauseFunc] // ends the current start or session
 
-	isFill  bool   // this start only fills the cache
-	endFill func() // lets the next upstream fill the cache
+	endFill func() // lets the next upstream fill the cache; nil unless this start only fills it
 
 	known    atomic.Pointer[known] // which revision it speaks
 	unsaved  atomic.Bool           // the lists have changed since they were saved
@@ -49,7 +45,7 @@ type Supervisor struct {
 	reviewed string                // what waits for a review, as logged last
 
 	intake     *link.Intake                 // of all its sessions
-	ownerSlots *semaphore.Weighted          // bounds how many upstreams of owners start at the same time
+	ownerSlots chan struct{}                // holds one for each upstream of an owner that starts
 	stderr     atomic.Pointer[child.Stderr] // of the newest child; nil before its first start, and for a remote upstream
 }
 
@@ -61,13 +57,11 @@ func New(g *Group, c *config.Upstream) *Supervisor {
 		wake:  tasks.NewSignal(),
 		hurry: tasks.NewSignal(),
 
-		signing:     tasks.NewSignal(),
-		idleTimeSet: tasks.NewSignal(),
-
+		signing: tasks.NewSignal(),
 		refresh: NewChanges(),
 		intake:  link.NewIntake(g.options.MessageBytes),
 
-		ownerSlots: semaphore.NewWeighted(int64(g.options.ConnectsAtOnce)),
+		ownerSlots: make(chan struct{}, g.options.ConnectsAtOnce),
 	}
 	s.base = s
 	s.account.Store(link.Account(g.options.Accounts, c, c.Caller))
@@ -128,14 +122,8 @@ func (s *Supervisor) Hurry() { s.hurry.Notify() }
 // NoteSignIn reports to the supervisor that a person has begun to sign in.
 func (s *Supervisor) NoteSignIn() { s.signing.Notify() }
 
-// NoteIdleTime reports to the supervisor that a reload has changed the idle time.
-func (s *Supervisor) NoteIdleTime() { s.idleTimeSet.Notify() }
-
 // Retire ends the supervisor. Calls in flight may finish.
 func (s *Supervisor) Retire() { s.retire() }
-
-// IsRetired reports whether the supervisor must end.
-func (s *Supervisor) IsRetired() bool { return s.ctx.Err() != nil }
 
 // Stderr returns the last lines of stderr of the newest child.
 func (s *Supervisor) Stderr() []string {

@@ -12,10 +12,11 @@ import (
 // Traces connect what a client, mcpx and an upstream log about one call. In HTTP they are
 // headers, in MCP members of _meta with the same names (W3C Trace Context and Baggage).
 
-// parentForm matches a traceparent, and zeroID one whose trace ID or parent ID is all zeros.
+// parentForm matches a traceparent. invalidParent matches one whose trace ID or parent ID is all
+// zeros, whose version is ff, or that goes on although its version is 00.
 var (
-	parentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-|$)`)
-	zeroID     = regexp.MustCompile(`-0{16,}-`)
+	parentForm    = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-|$)`)
+	invalidParent = regexp.MustCompile(`-0{16,}-|^ff|^00.{54}`)
 )
 
 // maxTrace bounds one header of a trace. W3C wants at least 8 KiB for baggage.
@@ -49,7 +50,7 @@ func withTrace(m rpc.Message, h http.Header) rpc.Message {
 // isValidParent reports whether a request has one traceparent, and it is valid. Others are
 // dropped, as W3C demands.
 func isValidParent(values []string) bool {
-	return len(values) == 1 && parentForm.MatchString(values[0]) && !zeroID.MatchString(values[0])
+	return len(values) == 1 && parentForm.MatchString(values[0]) && !invalidParent.MatchString(values[0])
 }
 
 // isObjectOrAbsent reports whether a value can get members.
