@@ -333,19 +333,14 @@ type brokenStore struct {
 
 func (s *brokenStore) Lock(ctx context.Context, key string) (store.Lock, error) {
 	lock, err := s.Store.Lock(ctx, key)
-	return &brokenLock{lock, s}, err
-}
-
-type brokenLock struct {
-	store.Lock
-	store *brokenStore
-}
-
-func (l *brokenLock) Set(ctx context.Context, value []byte, keep time.Duration) error {
-	if l.store.broken {
-		return errors.New("the disk is full")
+	set := lock.Set
+	lock.Set = func(ctx context.Context, value []byte, keep time.Duration) error {
+		if s.broken {
+			return errors.New("the disk is full")
+		}
+		return set(ctx, value, keep)
 	}
-	return l.Lock.Set(ctx, value, keep)
+	return lock, err
 }
 
 // TestUnsavedToken: if a new token cannot be saved, this process goes on with it, and

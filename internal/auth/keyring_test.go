@@ -101,7 +101,7 @@ func TestFiles(t *testing.T) {
 		want(text)
 	}
 	for range 2 {
-		if err := lock.Delete(t.Context()); err != nil {
+		if err := lock.Set(t.Context(), nil, 0); err != nil {
 			t.Fatal(err)
 		}
 		want("")

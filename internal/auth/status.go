@@ -59,7 +59,7 @@ func (a *Account) Logout(ctx context.Context) (wasSignedIn bool, err error) {
 		}
 		wasSignedIn = true
 		revoking = a.revoke(ctx, c)
-		return a.remove(ctx)
+		return a.save(ctx, nil)
 	})
 	return wasSignedIn, errors.Join(err, revoking)
 }

@@ -58,12 +58,11 @@ type Store interface {
 	Close() error
 }
 
-// Lock is the lock of a key.
-type Lock interface {
-	// Set is Store.Set for the key. It fails with ErrLockLost if the lock is no longer held.
-	Set(ctx context.Context, value []byte, keep time.Duration) error
-	// Delete is Store.Delete for the key. It fails like Set.
-	Delete(ctx context.Context) error
-	// Unlock ends the lock.
-	Unlock()
+// Lock is the lock of a key that somebody holds.
+type Lock struct {
+	// Set is Store.Set for the key, or Store.Delete if the value is empty. It fails
+	// with ErrLockLost if the lock is no longer held.
+	Set func(ctx context.Context, value []byte, keep time.Duration) error
+	// Unlock ends the lock. It is safe to call twice.
+	Unlock func()
 }
