@@ -390,7 +390,8 @@ func TestStepUp(t *testing.T) {
 
 func TestLogout(t *testing.T) {
 	s := authtest.New(t)
-	a := newAccount(t, Settings{URL: s.URL})
+	open := testStore(t)
+	a := New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 	if was, err := a.Logout(t.Context()); was || err != nil {
 		t.Errorf("without a sign-in: %v, %v", was, err)
 	}
@@ -403,6 +404,11 @@ func TestLogout(t *testing.T) {
 	}
 	if token, err := a.Token(t.Context()); token != "" || err != nil {
 		t.Errorf("token %q, %v", token, err)
+	}
+	signIn(t, a)
+	other := New(open(), zerolog.Nop()).Account(Settings{URL: s.URL, ClientID: "mine"}, "") // the config has changed
+	if was, err := other.Logout(t.Context()); !was || err != nil || !a.Changed(t.Context()) {
+		t.Errorf("tokens of another client: %v, %v", was, err)
 	}
 }
 
