@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"mcpx/config"
 	"mcpx/internal/mcptest"
@@ -28,10 +29,9 @@ const public = "https://mcpx.example.com"
 
 // team is a guard with everything in server.auth.
 func team(i *mcptest.Issuer) Guard {
-	return Guard{
+	return Guard{Schemas: func() []string { return []string{"default", "work"} }, Server: config.Server{
 		Token:     guardToken,
 		PublicURL: public,
-		Schemas:   func() []string { return []string{"default", "work"} },
 		Auth: config.Access{
 			Tokens: []config.Token{
 				{Name: "ci", Token: "token-of-ci", Grant: policy.Grant{Allow: []string{"work/*/get_*"}}},
@@ -44,7 +44,7 @@ func team(i *mcptest.Issuer) Guard {
 				Claims: []config.Named[config.Grants]{{Name: "groups", Value: config.Grants{{Name: "dev", Value: policy.Grant{Allow: []string{"work"}, ReadOnly: true}}}}},
 			},
 		},
-	}
+	}}
 }
 
 // who is a handler behind a guard that keeps the last caller.
@@ -253,13 +253,8 @@ func TestKeys(t *testing.T) {
 	i := mcptest.NewIssuer(t)
 	i.Down.Store(true)
 	clock := time.Now()
-	callers := newCallers(&Guard{PublicURL: public, Auth: team(i).Auth})
-	callers.issuer.keys.now = func() time.Time { return clock }
-	h := &who{}
-	h.Handler = &gate{callers: callers, public: public, next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		h.reached = true
-		w.WriteHeader(http.StatusTeapot)
-	})}
+	h := whoIs(team(i))
+	h.Handler.(*gate).issuer.keys.now = func() time.Time { return clock }
 	token := func() string { return i.Token(mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"}) }
 	ask := func(step string, want int, fetches int32) {
 		t.Helper()
@@ -312,7 +307,7 @@ func TestMetadata(t *testing.T) {
 		"": public, "/": public, "/mcp": public + "/mcp", "/mcp/": public + "/mcp", "/mcp/work": public + "/mcp/work", "/mcp/a%20b": public + "/mcp/a%20b",
 	} {
 		got := h.ask("GET", metadataPath+path, "")
-		var m metadata
+		var m oauthex.ProtectedResourceMetadata
 		if err := json.NewDecoder(got.Body).Decode(&m); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -328,7 +323,7 @@ func TestMetadata(t *testing.T) {
 	if got := h.ask("POST", metadataPath, ""); got.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", got.StatusCode)
 	}
-	if got := whoIs(Guard{Token: guardToken}).ask("GET", metadataPath, ""); got.StatusCode != http.StatusUnauthorized {
+	if got := whoIs(Guard{Server: config.Server{Token: guardToken}}).ask("GET", metadataPath, ""); got.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without an issuer: %d", got.StatusCode)
 	}
 }
