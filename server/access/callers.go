@@ -63,14 +63,14 @@ func (g *gate) caller(r *http.Request) (*policy.Caller, *refusal) {
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return nil, &refusal{status: http.StatusUnauthorized, text: "Unauthorized: " + tokenHelp}
 	}
-	scheme, text := credential(values)
+	text := credential(values)
 	known := g.token(text)
 	switch {
 	case known != nil && !known.expires.IsZero() && !time.Now().Before(known.expires):
 		return nil, invalidToken("the token has expired")
 	case known != nil:
 		return known.caller, nil
-	case g.issuer != nil && scheme == "bearer" && strings.Count(text, ".") == 2:
+	case g.issuer != nil && strings.Count(text, ".") == 2:
 		return g.issuer.find(r.Context(), text, requestedSchema(r.URL.Path, g.Schemas()))
 	}
 	return nil, invalidToken("mcpx does not know this token")
@@ -97,19 +97,19 @@ func (g *gate) token(text string) (found *token) {
 
 // credential returns the token in the values of Authorization: as Bearer, or as the
 // password of Basic, for which browsers show a dialog.
-func credential(values []string) (scheme, token string) {
+func credential(values []string) (token string) {
 	if len(values) != 1 {
-		return "", ""
+		return ""
 	}
-	scheme, token, _ = strings.Cut(values[0], " ")
-	scheme, token = strings.ToLower(scheme), strings.TrimLeft(token, " ")
-	switch scheme {
+	scheme, token, _ := strings.Cut(values[0], " ")
+	token = strings.TrimLeft(token, " ")
+	switch strings.ToLower(scheme) {
 	case "bearer":
-		return scheme, token
+		return token
 	case "basic":
 		pair, _ := base64.StdEncoding.DecodeString(token)
 		_, token, _ = strings.Cut(string(pair), ":")
-		return scheme, token
+		return token
 	}
-	return scheme, ""
+	return ""
 }

@@ -219,6 +219,29 @@ func TestOIDCCallers(t *testing.T) {
 	}
 }
 
+// TestIssuerTokenAsPassword: a person opens a page in a browser, which has no other way to
+// send a token of the issuer.
+func TestIssuerTokenAsPassword(t *testing.T) {
+	i := mcptest.NewIssuer(t)
+	h := whoIs(team(i))
+	for _, row := range []struct {
+		name, token string
+		status      int
+	}{
+		{"valid", i.Token(mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"}), http.StatusTeapot},
+		{"for somebody else", i.Token(mcptest.Claims{"aud": "https://other.example.com/mcp", "scope": "mcp"}), http.StatusUnauthorized},
+	} {
+		r := httptest.NewRequest("GET", "http://localhost/signin/default/jira", nil)
+		r.SetBasicAuth("any", row.token)
+		w := httptest.NewRecorder()
+		h.last = nil
+		h.ServeHTTP(w, r)
+		if isAlice := h.last != nil && h.last.ID == i.URL+"\x00alice"; w.Code != row.status || isAlice != (row.status == http.StatusTeapot) {
+			t.Errorf("%s: %d, caller %+v", row.name, w.Code, h.last)
+		}
+	}
+}
+
 // TestAlgorithms: every kind of public key is accepted.
 func TestAlgorithms(t *testing.T) {
 	i := mcptest.NewIssuer(t)
