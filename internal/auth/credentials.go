@@ -82,7 +82,7 @@ func (a *Account) save(ctx context.Context, c *credentials) (err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.read, a.creds, a.stored, a.lost, a.unsaved, a.found = true, c, string(sealed), "", false, discovery{}
+	a.read, a.creds, a.stored, a.lost, a.unsaved = true, c, string(sealed), "", false
 	return nil
 }
 

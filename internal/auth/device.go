@@ -20,7 +20,6 @@ const (
 
 	deviceTime     = 15 * time.Minute // the longest that a person may take
 	deviceInterval = 5 * time.Second  // between requests, unless the server sets it
-	deviceRedirect = "http://127.0.0.1/callback"
 )
 
 // ErrNoDevice is returned if an authorization server has no device flow.
@@ -42,7 +41,7 @@ type Device struct {
 // Device starts a sign-in on another device. Scopes are asked for in addition to those
 // that the server names.
 func (a *Account) Device(ctx context.Context, scopes []string) (*Device, error) {
-	p, c, err := a.prepare(ctx, deviceRedirect, scopes)
+	p, c, err := a.prepare(ctx, noRedirect, scopes)
 	if err != nil {
 		return nil, err
 	}

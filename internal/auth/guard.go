@@ -11,11 +11,11 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"mcpx/internal/neterr"
+	"mcpx/internal/origin"
 )
 
 // Limits of requests to authorization servers.
@@ -121,11 +121,8 @@ func checkEndpoint(address string) (*url.URL, error) {
 }
 
 func isLoopbackName(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && kindOf(ip) == loopback
+	h, _ := origin.ParseWrittenHost(host)
+	return h.IsLoopback()
 }
 
 // checkDial checks the address that is dialed, after names are resolved.

@@ -20,12 +20,13 @@ type Loopback struct {
 // BeginLoopback is Begin with a redirect to a port of this machine. The caller must call
 // Wait. name is the upstream's name for the person.
 func (a *Account) BeginLoopback(ctx context.Context, name string, scopes []string) (*Loopback, error) {
-	listener, err := a.listen(ctx)
+	port := a.settings.RedirectPort
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("port %d (auth.redirect_port) is in use; stop the program that uses it, or sign in with --paste", port)
 	}
 	l := &Loopback{done: make(chan error, 1)}
-	if l.Address, err = a.Begin(ctx, callbackURL(listener), scopes); err != nil {
+	if l.Address, err = a.Begin(ctx, fmt.Sprintf("http://%s/callback", listener.Addr()), scopes); err != nil {
 		_ = listener.Close()
 		return nil, err
 	}
@@ -34,29 +35,17 @@ func (a *Account) BeginLoopback(ctx context.Context, name string, scopes []strin
 	return l, nil
 }
 
-// listen opens the port that the browser is sent back to.
-func (a *Account) listen(ctx context.Context) (net.Listener, error) {
-	port := a.settings.RedirectPort
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		return nil, fmt.Errorf("port %d (auth.redirect_port) is in use; stop the program that uses it, or sign in with --paste", port)
+// PasteRedirect returns the redirect address for a person who pastes the address that the
+// browser ends at. Nothing of mcpx listens there.
+func (a *Account) PasteRedirect() string {
+	if a.settings.RedirectPort == 0 {
+		return noRedirect
 	}
-	return listener, nil
+	return fmt.Sprintf("http://127.0.0.1:%d/callback", a.settings.RedirectPort)
 }
 
-// FreeRedirect returns a redirect address on this machine that nothing listens on. The
-// person pastes the address that the browser ends at.
-func (a *Account) FreeRedirect(ctx context.Context) (string, error) {
-	listener, err := a.listen(ctx)
-	if err != nil {
-		return "", err
-	}
-	return callbackURL(listener), listener.Close()
-}
-
-func callbackURL(listener net.Listener) string {
-	return fmt.Sprintf("http://%s/callback", listener.Addr())
-}
+// noRedirect is the redirect address of sign-ins whose browser need not come back.
+const noRedirect = "http://127.0.0.1/callback"
 
 // Wait waits until the person has signed in or was refused, for as long as a sign-in may
 // take.

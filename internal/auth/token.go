@@ -228,21 +228,14 @@ func (a *Account) explain(err error, form url.Values) error {
 // accountName returns who signed in, from an ID token. The token came from the token
 // endpoint itself, so its signature does not matter here.
 func accountName(idToken string) string {
-	parts := strings.Split(idToken, ".")
-	if len(parts) != 3 {
-		return ""
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return ""
-	}
 	var claims struct {
 		Email    string `json:"email"`
 		Username string `json:"preferred_username"`
 		Subject  string `json:"sub"`
 	}
-	if json.Unmarshal(payload, &claims) != nil {
-		return ""
+	if parts := strings.Split(idToken, "."); len(parts) == 3 {
+		payload, _ := base64.RawURLEncoding.DecodeString(parts[1])
+		_ = json.Unmarshal(payload, &claims) // without a name, nobody is shown
 	}
 	return shown(cmp.Or(claims.Email, claims.Username, claims.Subject))
 }
