@@ -63,12 +63,12 @@ type Accounts struct {
 	log   zerolog.Logger
 
 	mu      sync.Mutex
-	pending map[string]*pending // by state
+	pending []*pending // the oldest first
 }
 
 // New returns the accounts whose credentials are in a vault. It reads nothing yet.
 func New(vault Vault, log zerolog.Logger) *Accounts {
-	return &Accounts{vault: vault, log: log, pending: map[string]*pending{}}
+	return &Accounts{vault: vault, log: log}
 }
 
 // Account returns the account for an upstream and a caller; the caller "" stands for

@@ -113,12 +113,12 @@ func TestPendingBound(t *testing.T) {
 	x := newAccount(t, Settings{URL: "http://127.0.0.1:1/mcp"}).accounts
 	for i := range maxPending {
 		a := x.Account(Settings{URL: "http://127.0.0.1:1/mcp"}, fmt.Sprint(i))
-		if err := x.addPending(fmt.Sprint(i), &pending{account: a, until: time.Now().Add(time.Hour)}); err != nil {
+		if err := x.addPending(&pending{state: fmt.Sprint(i), account: a, until: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a := x.Account(Settings{URL: "http://127.0.0.1:1/mcp"}, "one more")
-	if err := x.addPending("one more", &pending{account: a}); err == nil {
+	if err := x.addPending(&pending{account: a}); err == nil {
 		t.Error("there is no bound")
 	}
 }

@@ -190,6 +190,3 @@ func (m *Memory) Listen(ctx context.Context, receive func(message []byte)) {
 
 // Err implements Store.
 func (m *Memory) Err() error { return nil }
-
-// Close implements Store.
-func (m *Memory) Close() error { return nil }

@@ -30,7 +30,7 @@ func (r *Redis) Lock(ctx context.Context, key string) (Lock, error) {
 	l := &redisLock{store: r, key: r.prefix + "lock:{" + key + "}", fence: crypto.Text()}
 	for {
 		isSent := false
-		err := r.do(ctx, func(ctx context.Context) error {
+		err := r.do(ctx, 0, func(ctx context.Context) error {
 			isSent = true
 			return r.client.SetArgs(ctx, l.key, l.fence, redis.SetArgs{Mode: "NX", TTL: LockTime}).Err()
 		})
@@ -60,7 +60,7 @@ return 1`
 // set replaces the value of a key, or deletes it if the value is empty.
 func (l *redisLock) set(ctx context.Context, key string, value []byte, keep time.Duration) error {
 	done := 0
-	err := l.store.transfer(ctx, len(value), func(ctx context.Context) (err error) {
+	err := l.store.do(ctx, len(value), func(ctx context.Context) (err error) {
 		done, err = l.store.client.Eval(ctx, setLocked, []string{key, l.key}, l.fence, value, atLeast(keep).Milliseconds()).Int()
 		return err
 	})

@@ -54,8 +54,6 @@ type Store interface {
 	Listen(ctx context.Context, receive func(message []byte))
 	// Err returns why the store cannot be used now, nil if it can. It does not wait.
 	Err() error
-	// Close ends the connections.
-	Close() error
 }
 
 // Lock is the lock of a key that somebody holds.
