@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,11 +56,8 @@ func (a *Account) Device(ctx context.Context, scopes []string) (*Device, error) 
 	d := &Device{
 		Address: plain.Line(got.VerificationURI), UserCode: shown(got.UserCode), Complete: plain.Line(got.VerificationURIComplete),
 		account: a, creds: *c, code: got.DeviceCode,
-		interval: max(time.Duration(min(got.Interval, 600))*time.Second, 0),
+		interval: cmp.Or(time.Duration(max(0, min(got.Interval, 600)))*time.Second, deviceInterval),
 		until:    a.now().Add(deviceTime),
-	}
-	if got.Interval == 0 {
-		d.interval = deviceInterval
 	}
 	if !got.Expiry.IsZero() && got.Expiry.Before(d.until) {
 		d.until = got.Expiry

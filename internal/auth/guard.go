@@ -41,9 +41,8 @@ func newGuard(upstream string) *guard {
 	if u, err := url.Parse(upstream); err == nil {
 		g.upstream = u.Hostname()
 	}
-	dialer := &net.Dialer{Timeout: neterr.DialTime, ControlContext: g.checkDial}
 	direct := &http.Transport{
-		DialContext:            dialer.DialContext,
+		DialContext:            (&net.Dialer{Timeout: neterr.DialTime, ControlContext: g.checkDial}).DialContext,
 		TLSHandshakeTimeout:    neterr.DialTime,
 		MaxResponseHeaderBytes: maxHeaders,
 		DisableKeepAlives:      true, // a few requests an hour, and nothing to close

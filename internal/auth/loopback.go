@@ -2,10 +2,10 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -64,24 +64,20 @@ func (l *Loopback) Wait(ctx context.Context) error {
 	return err
 }
 
-// callback handles the browser's way back. It ignores requests with another state.
+// callback handles the browser's way back. It ignores requests with an unknown state.
 func (l *Loopback) callback(ctx context.Context, accounts *Accounts, name string) http.Handler {
-	state := ""
-	if u, err := url.Parse(l.Address); err == nil {
-		state = u.Query().Get("state")
-	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Connection", "close")
-		if r.URL.Query().Get("state") != state {
+		_, err := accounts.Complete(ctx, "", r.URL.Query())
+		switch {
+		case errors.Is(err, ErrNotBegun):
 			http.Error(w, "This page belongs to another sign-in.", http.StatusBadRequest)
 			return
-		}
-		_, err := accounts.Complete(ctx, "", r.URL.Query())
-		if err != nil {
+		case err != nil:
 			http.Error(w, "You are not signed in. The program that started this says why.", http.StatusBadRequest)
-		} else {
+		default:
 			_, _ = fmt.Fprintf(w, "You are signed in to %s. You can close this page.\n", name)
 		}
 		select {
