@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/auth"
 	"mcpx/internal/jsonfile"
 	"mcpx/internal/redact"
 )
@@ -176,22 +177,12 @@ const (
 	PerUser   Isolation = "user"   // one for each caller
 )
 
-// Auth is how mcpx signs in to an upstream that uses OAuth.
-type Auth struct {
-	Flow              string // auto, browser, device, client_credentials, none
-	ClientID          string
-	ClientSecret      string
-	Scopes            []string
-	Issuer            string
-	ClientMetadataURL string
-	RedirectPort      int    // 0: any free port
-	PrivateKey        string // PEM
-	SigningAlg        string // empty: the key decides
-}
+// Auth is how mcpx signs in to an upstream that uses OAuth. Upstream has its URL.
+type Auth auth.Settings
 
 // AuthStore is where the tokens of upstreams are kept.
 type AuthStore struct {
-	Store string // auto, keyring, file
+	Store auth.Kind
 }
 
 // Start is when an upstream is started.

@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"mcpx/internal/auth"
 	"mcpx/internal/reference"
 	"mcpx/internal/store"
 )
@@ -198,7 +199,7 @@ var signingAlgs = []string{"ES256", "ES384", "ES512", "RS256", "RS384", "RS512",
 func (a *Auth) fields() []field {
 	port := number(&a.RedirectPort, 0, 65535)
 	port.show = func() any { return present(a.RedirectPort) }
-	flow := choice(&a.Flow, "auto", "browser", "device", "client_credentials", "none")
+	flow := choice(&a.Flow, auth.FlowAuto, auth.FlowBrowser, auth.FlowDevice, auth.FlowClientCredentials, auth.FlowNone)
 	return []field{
 		{"flow", flow, "auto: the browser, or the device flow where there is no display. client_credentials: without a person. none: no OAuth."},
 		{"client_id", text(&a.ClientID, nonEmpty, reference.Check).also(notEmpty), "ID of an app that you registered. Without it, mcpx registers itself. References are expanded."},

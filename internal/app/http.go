@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,7 +37,7 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 	address := reachable(c.Server.Host, listener.Addr())
 	a.address = cmp.Or(c.Server.PublicURL, "http://"+address)
 	web := &front.HTTP{
-		Guard:     a.guard(c.Server, listener.Addr()),
+		Guard:     access.Guard{Server: c.Server, Bind: listener.Addr().String(), Schemas: a.schemas, Headers: a.forwardedHeaders},
 		Log:       a.log.Logger,
 		Limits:    c.Limits,
 		StopDelay: c.Server.StopDelay,
@@ -111,19 +110,6 @@ func listenProblem(err error) string {
 		return call.Err.Error()
 	}
 	return neterr.Reason(err)
-}
-
-// guard returns the guard of the front. It accepts the address that is bound, and the
-// name that the config binds.
-func (a *App) guard(s config.Server, bound net.Addr) access.Guard {
-	g := access.Guard{
-		Token: s.Token, AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins, Bind: bound.String(),
-		Auth: s.Auth, PublicURL: s.PublicURL, Schemas: a.schemas, Headers: a.forwardedHeaders,
-	}
-	if _, err := netip.ParseAddr(s.Host); err != nil {
-		g.AllowedHosts = append(slices.Clip(g.AllowedHosts), s.Host)
-	}
-	return g
 }
 
 // schemas returns the names of the schemas that are served.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/server/access"
 )
 
 // What mcpx says at its start of where to connect is true, whatever it is bound to.
@@ -118,7 +119,6 @@ func TestReachable(t *testing.T) {
 
 // Who binds a name can be called by it.
 func TestGuardOfABoundName(t *testing.T) {
-	bound := &net.TCPAddr{IP: net.IPv4(192, 168, 1, 5), Port: 80}
 	for _, row := range []struct {
 		bind, host string
 		want       int
@@ -131,7 +131,7 @@ func TestGuardOfABoundName(t *testing.T) {
 		{"0.0.0.0", "0.0.0.0", http.StatusForbidden},
 		{"", "box.lan", http.StatusForbidden},
 	} {
-		guard := (&App{config: &config.Config{}}).guard(config.Server{Host: row.bind}, bound)
+		guard := access.Guard{Server: config.Server{Host: row.bind}, Bind: "192.168.1.5:80"}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+row.host+"/", nil)
 		w := httptest.NewRecorder()
 		guard.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
@@ -146,7 +146,7 @@ func TestGuardOfABoundName(t *testing.T) {
 func TestForwardedHeadersAfterReload(t *testing.T) {
 	a := &App{config: &config.Config{}}
 	a.profiles.Store(&[]*Profile{})
-	guard := a.guard(config.Server{}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80})
+	guard := access.Guard{Bind: "127.0.0.1:80", Headers: a.forwardedHeaders}
 	handler := guard.Wrap(http.NotFoundHandler())
 	upstream := config.Upstream{ForwardHeaders: []config.Named[string]{{Name: "X-Jira-Token", Value: "Authorization"}}}
 	a.profiles.Store(&[]*Profile{{Profile: &config.Profile{Upstreams: []config.Upstream{upstream}}}})

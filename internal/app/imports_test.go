@@ -20,7 +20,7 @@ var only = map[string][]string{
 	"github.com/xeipuuv/gojsonschema":        {"executor/validate"},
 	"github.com/alecthomas/kong":             {"cmd"},
 	"github.com/coreos/go-oidc":              {"server/access"},
-	"github.com/modelcontextprotocol/go-sdk": {"internal/auth"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/auth", "server/access"},
 	"github.com/redis/go-redis":              {"internal/store"},
 	"github.com/zalando/go-keyring":          {"internal/secret"},
 	"golang.org/x/oauth2":                    {"internal/auth"},

@@ -34,7 +34,7 @@ func openStore(c *config.Config, o store.Options) (*store.Redis, error) {
 // nil.
 func openTokens(c *config.Config, shared *store.Redis, keys []seal.Key) auth.Vault {
 	if shared == nil {
-		return auth.NewFiles(auth.Folder(), auth.Kind(c.Auth.Store))
+		return auth.NewFiles(auth.Folder(), c.Auth.Store)
 	}
 	return auth.NewShared(shared, seal.New(seal.Token, keys))
 }

@@ -63,12 +63,12 @@ type Accounts struct {
 	log   zerolog.Logger
 
 	mu      sync.Mutex
-	pending map[string]*pending // by state
+	pending []*pending // the oldest first
 }
 
 // New returns the accounts whose credentials are in a vault. It reads nothing yet.
 func New(vault Vault, log zerolog.Logger) *Accounts {
-	return &Accounts{vault: vault, log: log, pending: map[string]*pending{}}
+	return &Accounts{vault: vault, log: log}
 }
 
 // Account returns the account for an upstream and a caller; the caller "" stands for
@@ -102,6 +102,7 @@ type Account struct {
 	turn    chan struct{} // held while the credentials are replaced
 	lock    store.Lock    // of the key; whoever holds turn uses it
 	looking chan struct{} // held during discovery on the path of a request
+	found   discovery     // cached; whoever holds looking uses it
 
 	mu      sync.Mutex
 	read    bool         // the store has been read
@@ -112,7 +113,6 @@ type Account struct {
 	refused string       // a refresh token that the server does not accept
 	retryAt time.Time    // no refresh before, after network trouble
 	trouble error        // that network trouble
-	found   discovery    // cached
 }
 
 // Required is the error for a request that needs a person to sign in first.

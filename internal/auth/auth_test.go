@@ -333,19 +333,14 @@ type brokenStore struct {
 
 func (s *brokenStore) Lock(ctx context.Context, key string) (store.Lock, error) {
 	lock, err := s.Store.Lock(ctx, key)
-	return &brokenLock{lock, s}, err
-}
-
-type brokenLock struct {
-	store.Lock
-	store *brokenStore
-}
-
-func (l *brokenLock) Set(ctx context.Context, value []byte, keep time.Duration) error {
-	if l.store.broken {
-		return errors.New("the disk is full")
+	set := lock.Set
+	lock.Set = func(ctx context.Context, value []byte, keep time.Duration) error {
+		if s.broken {
+			return errors.New("the disk is full")
+		}
+		return set(ctx, value, keep)
 	}
-	return l.Lock.Set(ctx, value, keep)
+	return lock, err
 }
 
 // TestUnsavedToken: if a new token cannot be saved, this process goes on with it, and
@@ -395,7 +390,8 @@ func TestStepUp(t *testing.T) {
 
 func TestLogout(t *testing.T) {
 	s := authtest.New(t)
-	a := newAccount(t, Settings{URL: s.URL})
+	open := testStore(t)
+	a := New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 	if was, err := a.Logout(t.Context()); was || err != nil {
 		t.Errorf("without a sign-in: %v, %v", was, err)
 	}
@@ -408,6 +404,11 @@ func TestLogout(t *testing.T) {
 	}
 	if token, err := a.Token(t.Context()); token != "" || err != nil {
 		t.Errorf("token %q, %v", token, err)
+	}
+	signIn(t, a)
+	other := New(open(), zerolog.Nop()).Account(Settings{URL: s.URL, ClientID: "mine"}, "") // the config has changed
+	if was, err := other.Logout(t.Context()); !was || err != nil || !a.Changed(t.Context()) {
+		t.Errorf("tokens of another client: %v, %v", was, err)
 	}
 }
 

@@ -49,8 +49,12 @@ const (
 func (a *Account) choose(ctx context.Context, p *provider, redirect string) (client, error) {
 	supported := p.server.TokenEndpointAuthMethodsSupported
 	switch {
+	case a.settings.PrivateKey != "":
+		return client{ID: a.settings.ClientID, Method: methodSigned}, nil
+	case a.settings.ClientSecret != "":
+		return client{ID: a.settings.ClientID, Method: secretMethod(supported)}, nil
 	case a.settings.ClientID != "":
-		return client{ID: a.settings.ClientID, Method: a.configuredMethod(supported)}, nil
+		return client{ID: a.settings.ClientID, Method: methodNone}, nil
 	case a.settings.ClientMetadataURL != "" && p.server.ClientIDMetadataDocumentSupported:
 		return client{ID: a.settings.ClientMetadataURL, Method: methodNone}, nil
 	}
@@ -67,17 +71,6 @@ func (a *Account) choose(ctx context.Context, p *provider, redirect string) (cli
 // canRepeat reports whether a registered client may be used for another sign-in.
 func (c client) canRepeat(redirect string, now time.Time) bool {
 	return c.Registered && c.Redirect == redirect && (c.SecretUntil.IsZero() || now.Before(c.SecretUntil))
-}
-
-// configuredMethod returns how the configured client authenticates.
-func (a *Account) configuredMethod(supported []string) authMethod {
-	switch {
-	case a.settings.PrivateKey != "":
-		return methodSigned
-	case a.settings.ClientSecret == "":
-		return methodNone
-	}
-	return secretMethod(supported)
 }
 
 // secretMethod returns how a client with a secret authenticates. Basic is the default.

@@ -65,33 +65,25 @@ func (a *Account) load(ctx context.Context) (*credentials, error) {
 // keepTime is how long a store of replicas keeps credentials after they were last saved.
 const keepTime = 90 * 24 * time.Hour
 
-// save writes credentials to the store. The caller holds the lock.
-func (a *Account) save(ctx context.Context, c *credentials) error {
-	sealed, err := a.accounts.vault.seal(ctx, a.key, c)
+// save writes credentials to the store, or removes them if they are nil. The caller holds
+// the lock.
+func (a *Account) save(ctx context.Context, c *credentials) (err error) {
+	var sealed []byte
+	change := "removed"
+	if c != nil {
+		change = "saved"
+		sealed, err = a.accounts.vault.seal(ctx, a.key, c)
+	}
 	if err == nil {
 		err = a.lock.Set(ctx, sealed, keepTime)
 	}
 	if err != nil {
-		return fmt.Errorf("its sign-in cannot be saved: %w", err)
+		return fmt.Errorf("its sign-in cannot be %s: %w", change, err)
 	}
-	a.setStored(c, sealed)
-	return nil
-}
-
-// remove removes the credentials from the store. The caller holds the lock.
-func (a *Account) remove(ctx context.Context) error {
-	if err := a.lock.Delete(ctx); err != nil {
-		return fmt.Errorf("its sign-in cannot be removed: %w", err)
-	}
-	a.setStored(nil, nil)
-	return nil
-}
-
-// setStored sets what the store has now.
-func (a *Account) setStored(c *credentials, sealed []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.read, a.creds, a.stored, a.lost, a.unsaved, a.found = true, c, string(sealed), "", false, discovery{}
+	a.read, a.creds, a.stored, a.lost, a.unsaved = true, c, string(sealed), "", false
+	return nil
 }
 
 // known returns the credentials as they were last read, and whether they have been read.

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,6 @@ const (
 
 	deviceTime     = 15 * time.Minute // the longest that a person may take
 	deviceInterval = 5 * time.Second  // between requests, unless the server sets it
-	deviceRedirect = "http://127.0.0.1/callback"
 )
 
 // ErrNoDevice is returned if an authorization server has no device flow.
@@ -42,7 +42,7 @@ type Device struct {
 // Device starts a sign-in on another device. Scopes are asked for in addition to those
 // that the server names.
 func (a *Account) Device(ctx context.Context, scopes []string) (*Device, error) {
-	p, c, err := a.prepare(ctx, deviceRedirect, scopes)
+	p, c, err := a.prepare(ctx, noRedirect, scopes)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +56,8 @@ func (a *Account) Device(ctx context.Context, scopes []string) (*Device, error) 
 	d := &Device{
 		Address: plain.Line(got.VerificationURI), UserCode: shown(got.UserCode), Complete: plain.Line(got.VerificationURIComplete),
 		account: a, creds: *c, code: got.DeviceCode,
-		interval: max(time.Duration(min(got.Interval, 600))*time.Second, 0),
+		interval: cmp.Or(time.Duration(max(0, min(got.Interval, 600)))*time.Second, deviceInterval),
 		until:    a.now().Add(deviceTime),
-	}
-	if got.Interval == 0 {
-		d.interval = deviceInterval
 	}
 	if !got.Expiry.IsZero() && got.Expiry.Before(d.until) {
 		d.until = got.Expiry

@@ -102,18 +102,12 @@ func (a *Account) discoverCached(ctx context.Context, c challenge) (*provider, e
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	a.mu.Lock()
 	found := a.found
-	a.mu.Unlock()
-	if a.now().Before(found.until) && found.challenge == c.metadata {
-		return found.provider, found.err
-	}
-	found = discovery{challenge: c.metadata, until: a.now().Add(discoveryLife)}
-	found.provider, found.err = a.discover(ctx, c)
-	if ctx.Err() == nil {
-		a.mu.Lock()
-		a.found = found
-		a.mu.Unlock()
+	if found.challenge != c.metadata || !a.now().Before(found.until) {
+		found = discovery{challenge: c.metadata, until: a.now().Add(discoveryLife)}
+		if found.provider, found.err = a.discover(ctx, c); ctx.Err() == nil {
+			a.found = found
+		}
 	}
 	return found.provider, found.err
 }

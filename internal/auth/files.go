@@ -41,34 +41,17 @@ func (f files) Get(_ context.Context, key string) ([]byte, error) {
 // Lock implements Store. The operating system releases the lock of a process that dies.
 func (f files) Lock(ctx context.Context, key string) (store.Lock, error) {
 	unlock, err := f.lock(ctx, key+".lock")
-	if err != nil {
-		return nil, err
-	}
-	return &fileLock{f.path(key), unlock}, nil
-}
-
-// fileLock is the lock of a file.
-type fileLock struct {
-	path   string
-	unlock func()
-}
-
-// Set implements store.Lock. A file does not expire.
-func (l *fileLock) Set(_ context.Context, value []byte, _ time.Duration) error {
-	return editfile.Replace(l.path, value, 0o600)
-}
-
-// Delete implements store.Lock.
-func (l *fileLock) Delete(context.Context) error {
-	err := os.Remove(l.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	set := func(_ context.Context, value []byte, _ time.Duration) error { // a file does not expire
+		if len(value) > 0 {
+			return editfile.Replace(f.path(key), value, 0o600)
+		}
+		if err := os.Remove(f.path(key)); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 		return nil
 	}
-	return err
+	return store.Lock{Set: set, Unlock: unlock}, err
 }
-
-// Unlock implements store.Lock.
-func (l *fileLock) Unlock() { l.unlock() }
 
 // lock waits for a lock file and returns what ends the lock.
 func (f files) lock(ctx context.Context, name string) (func(), error) {

@@ -11,11 +11,11 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"mcpx/internal/neterr"
+	"mcpx/internal/origin"
 )
 
 // Limits of requests to authorization servers.
@@ -41,9 +41,8 @@ func newGuard(upstream string) *guard {
 	if u, err := url.Parse(upstream); err == nil {
 		g.upstream = u.Hostname()
 	}
-	dialer := &net.Dialer{Timeout: neterr.DialTime, ControlContext: g.checkDial}
 	direct := &http.Transport{
-		DialContext:            dialer.DialContext,
+		DialContext:            (&net.Dialer{Timeout: neterr.DialTime, ControlContext: g.checkDial}).DialContext,
 		TLSHandshakeTimeout:    neterr.DialTime,
 		MaxResponseHeaderBytes: maxHeaders,
 		DisableKeepAlives:      true, // a few requests an hour, and nothing to close
@@ -121,11 +120,8 @@ func checkEndpoint(address string) (*url.URL, error) {
 }
 
 func isLoopbackName(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && kindOf(ip) == loopback
+	h, _ := origin.ParseWrittenHost(host)
+	return h.IsLoopback()
 }
 
 // checkDial checks the address that is dialed, after names are resolved.

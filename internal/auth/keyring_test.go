@@ -101,7 +101,7 @@ func TestFiles(t *testing.T) {
 		want(text)
 	}
 	for range 2 {
-		if err := lock.Delete(t.Context()); err != nil {
+		if err := lock.Set(t.Context(), nil, 0); err != nil {
 			t.Fatal(err)
 		}
 		want("")
@@ -154,7 +154,7 @@ func TestRefreshWithoutKeyring(t *testing.T) {
 }
 
 // TestLostTokens: stored tokens that cannot be used stay in the store. The account says why,
-// and a new sign-in replaces them. A keyring that fails is an error, after which nobody has to
+// a new sign-in replaces them, and signing out removes them. A keyring that fails is an error, after which nobody has to
 // sign in.
 func TestLostTokens(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -191,9 +191,6 @@ func TestLostTokens(t *testing.T) {
 			if _, err := a.Status(t.Context()); err == nil || err.Error() != row.want+"; sign in again" {
 				t.Errorf("status: %v", err)
 			}
-			if is, err := a.Logout(t.Context()); is || err != nil {
-				t.Errorf("logout: %v, %v", is, err)
-			}
 			if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, before) {
 				t.Errorf("the tokens were changed: %q, %v", after, err)
 			}
@@ -202,6 +199,15 @@ func TestLostTokens(t *testing.T) {
 				t.Error("the new sign-in is not noticed")
 			}
 			mustCall(t, a)
+			row.lose(t, file)
+			for _, want := range []bool{true, false} {
+				if was, err := open().Logout(t.Context()); was != want || err != nil {
+					t.Errorf("logout: %v, %v; want %v", was, err, want)
+				}
+			}
+			if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the tokens are still there: %v", err)
+			}
 		})
 	}
 	t.Run("a locked keyring", func(t *testing.T) {

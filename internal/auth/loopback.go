@@ -2,10 +2,10 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -20,12 +20,13 @@ type Loopback struct {
 // BeginLoopback is Begin with a redirect to a port of this machine. The caller must call
 // Wait. name is the upstream's name for the person.
 func (a *Account) BeginLoopback(ctx context.Context, name string, scopes []string) (*Loopback, error) {
-	listener, err := a.listen(ctx)
+	port := a.settings.RedirectPort
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("port %d (auth.redirect_port) is in use; stop the program that uses it, or sign in with --paste", port)
 	}
 	l := &Loopback{done: make(chan error, 1)}
-	if l.Address, err = a.Begin(ctx, callbackURL(listener), scopes); err != nil {
+	if l.Address, err = a.Begin(ctx, fmt.Sprintf("http://%s/callback", listener.Addr()), scopes); err != nil {
 		_ = listener.Close()
 		return nil, err
 	}
@@ -34,29 +35,17 @@ func (a *Account) BeginLoopback(ctx context.Context, name string, scopes []strin
 	return l, nil
 }
 
-// listen opens the port that the browser is sent back to.
-func (a *Account) listen(ctx context.Context) (net.Listener, error) {
-	port := a.settings.RedirectPort
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		return nil, fmt.Errorf("port %d (auth.redirect_port) is in use; stop the program that uses it, or sign in with --paste", port)
+// PasteRedirect returns the redirect address for a person who pastes the address that the
+// browser ends at. Nothing of mcpx listens there.
+func (a *Account) PasteRedirect() string {
+	if a.settings.RedirectPort == 0 {
+		return noRedirect
 	}
-	return listener, nil
+	return fmt.Sprintf("http://127.0.0.1:%d/callback", a.settings.RedirectPort)
 }
 
-// FreeRedirect returns a redirect address on this machine that nothing listens on. The
-// person pastes the address that the browser ends at.
-func (a *Account) FreeRedirect(ctx context.Context) (string, error) {
-	listener, err := a.listen(ctx)
-	if err != nil {
-		return "", err
-	}
-	return callbackURL(listener), listener.Close()
-}
-
-func callbackURL(listener net.Listener) string {
-	return fmt.Sprintf("http://%s/callback", listener.Addr())
-}
+// noRedirect is the redirect address of sign-ins whose browser need not come back.
+const noRedirect = "http://127.0.0.1/callback"
 
 // Wait waits until the person has signed in or was refused, for as long as a sign-in may
 // take.
@@ -75,24 +64,20 @@ func (l *Loopback) Wait(ctx context.Context) error {
 	return err
 }
 
-// callback handles the browser's way back. It ignores requests with another state.
+// callback handles the browser's way back. It ignores requests with an unknown state.
 func (l *Loopback) callback(ctx context.Context, accounts *Accounts, name string) http.Handler {
-	state := ""
-	if u, err := url.Parse(l.Address); err == nil {
-		state = u.Query().Get("state")
-	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Connection", "close")
-		if r.URL.Query().Get("state") != state {
+		_, err := accounts.Complete(ctx, "", r.URL.Query())
+		switch {
+		case errors.Is(err, ErrNotBegun):
 			http.Error(w, "This page belongs to another sign-in.", http.StatusBadRequest)
 			return
-		}
-		_, err := accounts.Complete(ctx, "", r.URL.Query())
-		if err != nil {
+		case err != nil:
 			http.Error(w, "You are not signed in. The program that started this says why.", http.StatusBadRequest)
-		} else {
+		default:
 			_, _ = fmt.Fprintf(w, "You are signed in to %s. You can close this page.\n", name)
 		}
 		select {

@@ -129,7 +129,7 @@ func TestLostLock(t *testing.T) {
 	err := one.locked(t.Context(), func(ctx context.Context) error {
 		server.Do("DEL mcpx:lock:{mcpx:" + one.key + "}") // as if its time were over
 		signIn(t, two)
-		if err := one.remove(ctx); !errors.Is(err, store.ErrLockLost) {
+		if err := one.save(ctx, nil); !errors.Is(err, store.ErrLockLost) {
 			t.Errorf("a lost lock: %v", err)
 		}
 		return one.save(ctx, &credentials{Access: "old"})
@@ -166,23 +166,18 @@ func (r *recording) Get(ctx context.Context, key string) ([]byte, error) {
 
 func (r *recording) Lock(ctx context.Context, key string) (store.Lock, error) {
 	if r.isDown.Load() {
-		return nil, errDown
+		return store.Lock{}, errDown
 	}
 	lock, err := r.Memory.Lock(ctx, key)
-	return &recordingLock{lock, r}, err
-}
-
-type recordingLock struct {
-	store.Lock
-	store *recording
-}
-
-func (l *recordingLock) Set(ctx context.Context, value []byte, keep time.Duration) error {
-	if keep != 90*24*time.Hour {
-		return errors.New("it is not kept for 90 days")
+	set := lock.Set
+	lock.Set = func(ctx context.Context, value []byte, keep time.Duration) error {
+		if keep != 90*24*time.Hour {
+			return errors.New("it is not kept for 90 days")
+		}
+		r.written = append(r.written, value...)
+		return set(ctx, value, keep)
 	}
-	l.store.written = append(l.store.written, value...)
-	return l.Lock.Set(ctx, value, keep)
+	return lock, err
 }
 
 // TestSharedTokensAreSealed checks what a reader of the store sees, and who can open it.

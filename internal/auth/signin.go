@@ -24,6 +24,7 @@ const (
 
 // pending is a sign-in that waits for a person.
 type pending struct {
+	state     string // in the address that the browser comes back with
 	account   *Account
 	creds     credentials // without tokens
 	redirect  string
@@ -52,13 +53,12 @@ func (a *Account) Begin(ctx context.Context, redirect string, scopes []string) (
 		return "", fmt.Errorf("%s does not announce PKCE with S256, without which signing in is not safe", shown(p.server.Issuer))
 	}
 	waiting := &pending{
-		account: a, creds: *c, redirect: redirect,
+		state: rand.Text(), account: a, creds: *c, redirect: redirect,
 		verifier:  oauth2.GenerateVerifier(),
 		hasIssuer: p.server.AuthorizationResponseIssParameterSupported,
 		until:     a.now().Add(pendingTime),
 	}
-	state := rand.Text()
-	if err := a.accounts.addPending(state, waiting); err != nil {
+	if err := a.accounts.addPending(waiting); err != nil {
 		return "", err
 	}
 	config := oauth2.Config{ClientID: c.Client.ID, RedirectURL: redirect, Scopes: c.Scopes}
@@ -67,7 +67,7 @@ func (a *Account) Begin(ctx context.Context, redirect string, scopes []string) (
 	if slices.Contains(c.Scopes, offlineAccess) { // OpenID Connect ignores it without consent
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
-	return config.AuthCodeURL(state, options...), nil
+	return config.AuthCodeURL(waiting.state, options...), nil
 }
 
 // offlineAccess is the scope for a refresh token.
@@ -153,29 +153,22 @@ func (a *Account) wanted(ctx context.Context, p *provider, challenged, more []st
 }
 
 // addPending remembers a sign-in until the browser comes back.
-func (x *Accounts) addPending(state string, p *pending) error {
+func (x *Accounts) addPending(p *pending) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	now := p.account.now()
-	oldest, same := "", 0
-	for s, other := range x.pending {
-		switch {
-		case now.After(other.until):
-			delete(x.pending, s)
-		case other.account.key == p.account.key:
+	same, now := 0, p.account.now()
+	for i, other := range slices.Backward(x.pending) { // the newest first
+		if other.account.key == p.account.key {
 			same++
-			if oldest == "" || other.until.Before(x.pending[oldest].until) {
-				oldest = s
-			}
 		}
-	}
-	if same >= pendingPerAccount {
-		delete(x.pending, oldest)
+		if now.After(other.until) || other.account.key == p.account.key && same >= pendingPerAccount {
+			x.pending = slices.Delete(x.pending, i, i+1)
+		}
 	}
 	if len(x.pending) >= maxPending {
 		return errors.New("too many sign-ins are open; try again later")
 	}
-	x.pending[state] = p
+	x.pending = append(x.pending, p)
 	return nil
 }
 
@@ -183,14 +176,12 @@ func (x *Accounts) addPending(state string, p *pending) error {
 func (x *Accounts) removePending(state, caller string) *pending {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	p := x.pending[state]
-	if p == nil || p.account.caller != caller {
+	i := slices.IndexFunc(x.pending, func(p *pending) bool { return p.state == state && p.account.caller == caller })
+	if i < 0 || x.pending[i].account.now().After(x.pending[i].until) {
 		return nil
 	}
-	delete(x.pending, state)
-	if p.account.now().After(p.until) {
-		return nil
-	}
+	p := x.pending[i]
+	x.pending = slices.Delete(x.pending, i, i+1)
 	return p
 }
 

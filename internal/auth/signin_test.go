@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -112,12 +113,12 @@ func TestPendingBound(t *testing.T) {
 	x := newAccount(t, Settings{URL: "http://127.0.0.1:1/mcp"}).accounts
 	for i := range maxPending {
 		a := x.Account(Settings{URL: "http://127.0.0.1:1/mcp"}, fmt.Sprint(i))
-		if err := x.addPending(fmt.Sprint(i), &pending{account: a, until: time.Now().Add(time.Hour)}); err != nil {
+		if err := x.addPending(&pending{state: fmt.Sprint(i), account: a, until: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a := x.Account(Settings{URL: "http://127.0.0.1:1/mcp"}, "one more")
-	if err := x.addPending("one more", &pending{account: a}); err == nil {
+	if err := x.addPending(&pending{account: a}); err == nil {
 		t.Error("there is no bound")
 	}
 }
@@ -349,5 +350,30 @@ func TestSignedClient(t *testing.T) {
 	form := s.Forms("/token")[0]
 	if form.Get("client_assertion") == "" || form.Get("client_secret") != "" || form.Get("client_id") != "signed" {
 		t.Errorf("token request: %v", form)
+	}
+}
+
+// TestPortInUse: if another program uses the configured port, a person can still paste the
+// address.
+func TestPortInUse(t *testing.T) {
+	s := authtest.New(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	a := newAccount(t, Settings{URL: s.URL, RedirectPort: listener.Addr().(*net.TCPAddr).Port})
+	if _, err := a.BeginLoopback(t.Context(), "server", nil); err == nil || !strings.Contains(err.Error(), "sign in with --paste") {
+		t.Errorf("a loopback redirect: %v", err)
+	}
+	address, err := a.Begin(t.Context(), a.PasteRedirect(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := complete(t, a, address); err != nil {
+		t.Error(err)
+	}
+	if got, want := s.Forms("/authorize")[0].Get("redirect_uri"), "http://"+listener.Addr().String()+"/callback"; got != want {
+		t.Errorf("redirect_uri=%s, want %s", got, want)
 	}
 }

@@ -48,26 +48,28 @@ func (a *Account) Status(ctx context.Context) (Status, error) {
 }
 
 // Logout revokes the tokens (RFC 7009) and removes them from the store. It reports
-// whether somebody was signed in. If the server cannot revoke them, they are removed
-// nevertheless, and the error says so.
+// whether there were any. If they cannot be used, or the server cannot revoke them, they
+// are removed nevertheless; the error is about the server.
 func (a *Account) Logout(ctx context.Context) (wasSignedIn bool, err error) {
 	var revoking error
 	err = a.locked(ctx, func(ctx context.Context) error {
 		c, err := a.load(ctx)
-		if err != nil || c == nil {
+		if err != nil {
 			return err
 		}
-		wasSignedIn = true
+		a.mu.Lock()
+		wasSignedIn = c != nil || a.stored != "" || a.lost != ""
+		a.mu.Unlock()
 		revoking = a.revoke(ctx, c)
-		return a.remove(ctx)
+		return a.save(ctx, nil)
 	})
 	return wasSignedIn, errors.Join(err, revoking)
 }
 
 // revoke revokes the refresh token, and with it the access tokens.
 func (a *Account) revoke(ctx context.Context, c *credentials) error {
-	if c.Revoke == "" {
-		return nil // the server has no revocation
+	if c == nil || c.Revoke == "" {
+		return nil // there is no token, or the server has no revocation
 	}
 	form := url.Values{"token": {c.Access}, "token_type_hint": {"access_token"}}
 	if c.Refresh != "" {

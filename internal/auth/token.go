@@ -39,15 +39,11 @@ func (a *Account) Token(ctx context.Context) (string, error) {
 	case !c.due(a.now()) || !a.canRefresh(c) || a.waits(c) != nil:
 		return c.Access, nil
 	}
-	old := c
-	c, err := a.renew(ctx, func(stored *credentials) bool { return stored.due(a.now()) })
-	if c == nil && err != nil {
-		c = old // the store cannot be used now
-	}
-	if c == nil {
+	c, err := a.renew(ctx, c, func(stored *credentials) bool { return stored.due(a.now()) })
+	switch {
+	case c == nil:
 		return "", nil
-	}
-	if err != nil && !c.expired(a.now()) {
+	case err != nil && !c.expired(a.now()):
 		return c.Access, nil
 	}
 	return c.Access, err
@@ -73,13 +69,17 @@ func (a *Account) waits(c *credentials) error {
 
 // renew reads the stored credentials and, if they are due, replaces them by new ones. It
 // returns the credentials to use, nil if there are none; they may be the old ones, with
-// the reason why they could not be replaced.
-func (a *Account) renew(ctx context.Context, due func(stored *credentials) bool) (used *credentials, err error) {
+// the reason why they could not be read or replaced.
+func (a *Account) renew(ctx context.Context, old *credentials, due func(stored *credentials) bool) (used *credentials, err error) {
+	used = old
 	err = a.locked(ctx, func(ctx context.Context) error {
 		stored, err := a.load(ctx)
-		used = stored
-		if err != nil || stored == nil || !due(stored) || !a.canRefresh(stored) {
+		if err != nil {
 			return err
+		}
+		used = stored
+		if stored == nil || !due(stored) || !a.canRefresh(stored) {
+			return nil
 		}
 		if trouble := a.waits(stored); trouble != nil {
 			return trouble
@@ -228,21 +228,14 @@ func (a *Account) explain(err error, form url.Values) error {
 // accountName returns who signed in, from an ID token. The token came from the token
 // endpoint itself, so its signature does not matter here.
 func accountName(idToken string) string {
-	parts := strings.Split(idToken, ".")
-	if len(parts) != 3 {
-		return ""
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return ""
-	}
 	var claims struct {
 		Email    string `json:"email"`
 		Username string `json:"preferred_username"`
 		Subject  string `json:"sub"`
 	}
-	if json.Unmarshal(payload, &claims) != nil {
-		return ""
+	if parts := strings.Split(idToken, "."); len(parts) == 3 {
+		payload, _ := base64.RawURLEncoding.DecodeString(parts[1])
+		_ = json.Unmarshal(payload, &claims) // without a name, nobody is shown
 	}
 	return shown(cmp.Or(claims.Email, claims.Username, claims.Subject))
 }

@@ -119,7 +119,7 @@ func (a *Account) replace(ctx context.Context, refused string, response *http.Re
 	case !isUnauthorized || !a.canRefresh(c):
 		return refused, false, nil
 	}
-	c, err = a.renew(ctx, func(stored *credentials) bool {
+	c, err = a.renew(ctx, c, func(stored *credentials) bool {
 		isNew = stored.Access == refused
 		return isNew
 	})

@@ -36,7 +36,7 @@ func NewShared(s Store, box *seal.Box) Vault {
 	return Vault{Store: s, Place: "server.store", Box: func(context.Context) (*seal.Box, error) { return box, nil }, mustSeal: true}
 }
 
-// lostError says why stored credentials can never be used. Nothing deletes them.
+// lostError says why stored credentials cannot be used. Only Logout deletes them.
 type lostError string
 
 func (e lostError) Error() string { return "its tokens are " + string(e) }

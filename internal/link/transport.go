@@ -71,7 +71,7 @@ func (l *httpLink) denied(response *http.Response, reason string) *Failure {
 // stands for everyone. It returns nil if the upstream does not use OAuth: a process, one
 // with an Authorization header, or one whose auth.flow is none.
 func Account(accounts *auth.Accounts, u *config.Upstream, caller string) *auth.Account {
-	if accounts == nil || u.URL == "" || auth.Flow(u.Auth.Flow) == auth.FlowNone {
+	if accounts == nil || u.URL == "" || u.Auth.Flow == auth.FlowNone {
 		return nil
 	}
 	for name := range u.Headers {
@@ -79,9 +79,9 @@ func Account(accounts *auth.Accounts, u *config.Upstream, caller string) *auth.A
 			return nil
 		}
 	}
-	return accounts.Account(auth.Settings{URL: u.URL, Flow: auth.Flow(u.Auth.Flow), ClientID: u.Auth.ClientID, ClientSecret: u.Auth.ClientSecret,
-		Issuer: u.Auth.Issuer, Scopes: u.Auth.Scopes, ClientMetadataURL: u.Auth.ClientMetadataURL, RedirectPort: u.Auth.RedirectPort,
-		PrivateKey: u.Auth.PrivateKey, SigningAlg: u.Auth.SigningAlg}, caller)
+	settings := auth.Settings(u.Auth)
+	settings.URL = u.URL
+	return accounts.Account(settings, caller)
 }
 
 // unauthorized returns the Failure for an error of the account, nil for others. The

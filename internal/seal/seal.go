@@ -62,21 +62,18 @@ func New(purpose Purpose, keys []Key) *Box {
 	return b
 }
 
-// newCipher derives the key of a purpose. Its errors are about lengths, which are constant.
+// newCipher derives the key of a purpose.
 func newCipher(purpose Purpose, key Key) cipher.AEAD {
-	derived, err := hkdf.Key(sha256.New, key, nil, "mcpx "+prefix+string(purpose), KeyBytes)
+	derived := must(hkdf.Key(sha256.New, key, nil, "mcpx "+prefix+string(purpose), KeyBytes))
+	return must(cipher.NewGCMWithRandomNonce(must(aes.NewCipher(derived)))) // a nonce may repeat after 2³² texts of one key
+}
+
+// must panics after an error, which would be about a length. All lengths are constant.
+func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	block, err := aes.NewCipher(derived)
-	if err != nil {
-		panic(err)
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block) // a nonce may repeat after 2³² texts of one key
-	if err != nil {
-		panic(err)
-	}
-	return aead
+	return value
 }
 
 // Terms are the conditions under which a sealed text can be opened.

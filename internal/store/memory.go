@@ -126,7 +126,8 @@ func (m *Memory) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// Lock implements Store. Waiters get the lock in any order.
+// Lock implements Store. Waiters get the lock in any order. It does not end by itself: a
+// process that dies takes its store with it.
 func (m *Memory) Lock(ctx context.Context, key string) (Lock, error) {
 	for {
 		m.mu.Lock()
@@ -136,41 +137,31 @@ func (m *Memory) Lock(ctx context.Context, key string) (Lock, error) {
 		}
 		m.mu.Unlock()
 		if held == nil {
-			return &memoryLock{m, key, sync.OnceFunc(func() { m.unlock(key) })}, nil
+			return m.held(key), nil
 		}
 		select {
 		case <-held:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return Lock{}, context.Cause(ctx)
 		}
 	}
 }
 
-func (m *Memory) unlock(key string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	close(m.locks[key])
-	delete(m.locks, key)
+// held returns the lock of a key that has just been locked.
+func (m *Memory) held(key string) Lock {
+	set := func(ctx context.Context, value []byte, keep time.Duration) error {
+		if len(value) == 0 {
+			return m.Delete(ctx, key)
+		}
+		return m.Set(ctx, key, value, keep)
+	}
+	return Lock{set, sync.OnceFunc(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		close(m.locks[key])
+		delete(m.locks, key)
+	})}
 }
-
-// memoryLock is a lock that somebody holds. It does not end by itself: a process that dies
-// takes its store with it.
-type memoryLock struct {
-	store  *Memory
-	key    string
-	unlock func()
-}
-
-// Set implements Lock.
-func (l *memoryLock) Set(ctx context.Context, value []byte, keep time.Duration) error {
-	return l.store.Set(ctx, l.key, value, keep)
-}
-
-// Delete implements Lock.
-func (l *memoryLock) Delete(ctx context.Context) error { return l.store.Delete(ctx, l.key) }
-
-// Unlock implements Lock.
-func (l *memoryLock) Unlock() { l.unlock() }
 
 // Publish implements Store. It returns when every listener has the message.
 func (m *Memory) Publish(_ context.Context, message []byte) error {
@@ -199,6 +190,3 @@ func (m *Memory) Listen(ctx context.Context, receive func(message []byte)) {
 
 // Err implements Store.
 func (m *Memory) Err() error { return nil }
-
-// Close implements Store.
-func (m *Memory) Close() error { return nil }

@@ -30,7 +30,10 @@ type Redis struct {
 
 	requests, failures atomic.Uint64
 
-	start   func()       // starts the probes, once
+	// Start connects in the background, so that the state is known and logged before the
+	// first request. It is safe to call twice.
+	Start func()
+
 	suspect tasks.Signal // a request has failed
 	closed  context.Context
 	close   context.CancelFunc
@@ -82,13 +85,9 @@ func OpenRedis(address string, o Options) (*Redis, error) {
 		suspect: tasks.NewSignal(), since: time.Now(),
 	}
 	r.closed, r.close = context.WithCancel(context.Background())
-	r.start = sync.OnceFunc(func() { r.tasks.Go(r.watch) })
+	r.Start = sync.OnceFunc(func() { r.tasks.Go(r.watch) })
 	return r, nil
 }
-
-// Start connects in the background, so that the state is known and logged before the first
-// request. It is safe to call twice.
-func (r *Redis) Start() { r.start() }
 
 // watch probes the server until Close.
 func (r *Redis) watch() {
@@ -145,17 +144,12 @@ func reason(err error, limit time.Duration) string {
 	return neterr.Reason(err)
 }
 
-// do makes a request that moves few bytes, unless the store cannot be used.
-func (r *Redis) do(ctx context.Context, request func(ctx context.Context) error) error {
-	return r.transfer(ctx, 0, request)
-}
-
-// transfer is do for a request that moves that many bytes.
-func (r *Redis) transfer(ctx context.Context, bytes int, request func(ctx context.Context) error) error {
+// do makes a request that moves that many bytes, 0 for few, unless the store cannot be used.
+func (r *Redis) do(ctx context.Context, bytes int, request func(ctx context.Context) error) error {
 	if err := r.Err(); err != nil {
 		return err
 	}
-	r.start()
+	r.Start()
 	r.requests.Add(1)
 	limit := r.Limit + transferTime(bytes)
 	limited, cancel := context.WithTimeout(ctx, limit)
@@ -186,7 +180,7 @@ func ended(ctx context.Context) error {
 
 // Get implements Store.
 func (r *Redis) Get(ctx context.Context, key string) (value []byte, err error) {
-	err = r.do(ctx, func(ctx context.Context) (err error) {
+	err = r.do(ctx, 0, func(ctx context.Context) (err error) {
 		value, err = r.client.Get(ctx, r.prefix+key).Bytes()
 		return err
 	})
@@ -201,7 +195,7 @@ func (r *Redis) Part(ctx context.Context, key string, from, to int) (part []byte
 	if to <= from { // GETRANGE includes its end, and -1 means the last byte
 		return nil, nil
 	}
-	err = r.transfer(ctx, to-from, func(ctx context.Context) (err error) {
+	err = r.do(ctx, to-from, func(ctx context.Context) (err error) {
 		part, err = r.client.GetRange(ctx, r.prefix+key, int64(from), int64(to)-1).Bytes()
 		return err
 	})
@@ -213,14 +207,14 @@ func (r *Redis) Part(ctx context.Context, key string, from, to int) (part []byte
 
 // Set implements Store.
 func (r *Redis) Set(ctx context.Context, key string, value []byte, keep time.Duration) error {
-	return r.transfer(ctx, len(value), func(ctx context.Context) error {
+	return r.do(ctx, len(value), func(ctx context.Context) error {
 		return r.client.Set(ctx, r.prefix+key, value, atLeast(keep)).Err()
 	})
 }
 
 // Add implements Store.
 func (r *Redis) Add(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error) {
-	err := r.transfer(ctx, len(value), func(ctx context.Context) error {
+	err := r.do(ctx, len(value), func(ctx context.Context) error {
 		return r.client.SetArgs(ctx, r.prefix+key, value, redis.SetArgs{Mode: "NX", TTL: atLeast(keep)}).Err()
 	})
 	if errors.Is(err, redis.Nil) {
@@ -231,7 +225,7 @@ func (r *Redis) Add(ctx context.Context, key string, value []byte, keep time.Dur
 
 // Keep implements Store.
 func (r *Redis) Keep(ctx context.Context, key string, keep time.Duration) error {
-	return r.do(ctx, func(ctx context.Context) error {
+	return r.do(ctx, 0, func(ctx context.Context) error {
 		return r.client.PExpire(ctx, r.prefix+key, atLeast(keep)).Err()
 	})
 }
@@ -241,12 +235,12 @@ func atLeast(keep time.Duration) time.Duration { return max(keep, time.Milliseco
 
 // Delete implements Store.
 func (r *Redis) Delete(ctx context.Context, key string) error {
-	return r.do(ctx, func(ctx context.Context) error { return r.client.Del(ctx, r.prefix+key).Err() })
+	return r.do(ctx, 0, func(ctx context.Context) error { return r.client.Del(ctx, r.prefix+key).Err() })
 }
 
 // Publish implements Store.
 func (r *Redis) Publish(ctx context.Context, message []byte) error {
-	return r.transfer(ctx, len(message), func(ctx context.Context) error { return r.client.Publish(ctx, r.channel(), message).Err() })
+	return r.do(ctx, len(message), func(ctx context.Context) error { return r.client.Publish(ctx, r.channel(), message).Err() })
 }
 
 // Listen implements Store. The client library connects again after a failure.
@@ -288,7 +282,7 @@ func (r *Redis) State() State {
 	return s
 }
 
-// Close implements Store. It is safe to call twice.
+// Close ends the connections. It is safe to call twice.
 func (r *Redis) Close() error {
 	r.close()
 	r.tasks.Close()

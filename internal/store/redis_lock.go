@@ -16,67 +16,52 @@ const LockTime = 40 * time.Second
 const lockRetry = 10 * time.Millisecond
 
 // redisLock is a lock that somebody holds. Its value in the server is fence, which only the
-// holder knows. The scripts compare it, so that a holder whose time is over changes nothing.
+// holder knows. The script compares it, so that a holder whose time is over changes nothing.
 type redisLock struct {
 	store *Redis
-	key   string
+	key   string // of the lock's value
 	fence string
 }
 
 // Lock implements Store.
 func (r *Redis) Lock(ctx context.Context, key string) (Lock, error) {
-	l := &redisLock{store: r, key: r.prefix + key, fence: crypto.Text()}
+	key = r.prefix + key
+	// The braces put the lock onto the cluster node of the locked key, where one script can use both.
+	l := &redisLock{store: r, key: r.prefix + "lock:{" + key + "}", fence: crypto.Text()}
 	for {
 		isSent := false
-		err := r.do(ctx, func(ctx context.Context) error {
+		err := r.do(ctx, 0, func(ctx context.Context) error {
 			isSent = true
-			return r.client.SetArgs(ctx, l.name(), l.fence, redis.SetArgs{Mode: "NX", TTL: LockTime}).Err()
+			return r.client.SetArgs(ctx, l.key, l.fence, redis.SetArgs{Mode: "NX", TTL: LockTime}).Err()
 		})
 		if err == nil {
-			return l, nil
+			set := func(ctx context.Context, value []byte, keep time.Duration) error { return l.set(ctx, key, value, keep) }
+			return Lock{set, l.unlock}, nil
 		}
 		if !errors.Is(err, redis.Nil) { // redis.Nil: somebody holds the lock
 			if isSent {
 				l.abandon()
 			}
-			return nil, err
+			return Lock{}, err
 		}
 		select {
 		case <-time.After(jitter(lockRetry)):
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return Lock{}, context.Cause(ctx)
 		}
 	}
 }
 
-// name returns the key of the lock's value. The braces put it onto the cluster node of the
-// locked key, where one script can use both.
-func (l *redisLock) name() string { return l.store.prefix + "lock:{" + l.key + "}" }
-
-const (
-	setLocked = `if redis.call("GET", KEYS[2]) ~= ARGV[1] then return 0 end
-redis.call("SET", KEYS[1], ARGV[2], "PX", ARGV[3])
+// setLocked replaces or deletes a value. It returns 0 if the lock is no longer held.
+const setLocked = `if redis.call("GET", KEYS[2]) ~= ARGV[1] then return 0 end
+if ARGV[2] == "" then redis.call("DEL", KEYS[1]) else redis.call("SET", KEYS[1], ARGV[2], "PX", ARGV[3]) end
 return 1`
-	deleteLocked = `if redis.call("GET", KEYS[2]) ~= ARGV[1] then return 0 end
-redis.call("DEL", KEYS[1])
-return 1`
-	unlock = `if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call("DEL", KEYS[1])`
-)
 
-// Set implements Lock.
-func (l *redisLock) Set(ctx context.Context, value []byte, keep time.Duration) error {
-	return l.write(ctx, setLocked, value, atLeast(keep))
-}
-
-// Delete implements Lock.
-func (l *redisLock) Delete(ctx context.Context) error { return l.write(ctx, deleteLocked, nil, 0) }
-
-// write runs a script that returns 0 if the lock is no longer held.
-func (l *redisLock) write(ctx context.Context, script string, value []byte, keep time.Duration) error {
+// set replaces the value of a key, or deletes it if the value is empty.
+func (l *redisLock) set(ctx context.Context, key string, value []byte, keep time.Duration) error {
 	done := 0
-	err := l.store.transfer(ctx, len(value), func(ctx context.Context) (err error) {
-		done, err = l.store.client.Eval(ctx, script, []string{l.key, l.name()}, l.fence, value, keep.Milliseconds()).Int()
+	err := l.store.do(ctx, len(value), func(ctx context.Context) (err error) {
+		done, err = l.store.client.Eval(ctx, setLocked, []string{key, l.key}, l.fence, value, atLeast(keep).Milliseconds()).Int()
 		return err
 	})
 	if err == nil && done == 0 {
@@ -85,18 +70,17 @@ func (l *redisLock) write(ctx context.Context, script string, value []byte, keep
 	return err
 }
 
-// Unlock implements Lock. If the store cannot be used, the lock is released later.
-func (l *redisLock) Unlock() {
-	if l.release(context.Background()) != nil {
+// unlock ends the lock. If the store cannot be used, it does so later.
+func (l *redisLock) unlock() {
+	if !l.release(context.Background()) {
 		l.abandon()
 	}
 }
 
-// release removes the lock if it is still held.
-func (l *redisLock) release(ctx context.Context) error {
-	return l.store.do(ctx, func(ctx context.Context) error {
-		return l.store.client.Eval(ctx, unlock, []string{l.name()}, l.fence).Err()
-	})
+// release reports whether the lock is no longer held.
+func (l *redisLock) release(ctx context.Context) bool {
+	err := l.set(ctx, l.key, nil, 0)
+	return err == nil || errors.Is(err, ErrLockLost)
 }
 
 // abandon releases a lock in the background, as soon as the store can be used. Until then it
@@ -111,7 +95,7 @@ func (l *redisLock) abandon() {
 			case <-ctx.Done():
 				return
 			}
-			if l.release(ctx) == nil {
+			if l.release(ctx) {
 				return
 			}
 		}

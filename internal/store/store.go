@@ -54,16 +54,13 @@ type Store interface {
 	Listen(ctx context.Context, receive func(message []byte))
 	// Err returns why the store cannot be used now, nil if it can. It does not wait.
 	Err() error
-	// Close ends the connections.
-	Close() error
 }
 
-// Lock is the lock of a key.
-type Lock interface {
-	// Set is Store.Set for the key. It fails with ErrLockLost if the lock is no longer held.
-	Set(ctx context.Context, value []byte, keep time.Duration) error
-	// Delete is Store.Delete for the key. It fails like Set.
-	Delete(ctx context.Context) error
-	// Unlock ends the lock.
-	Unlock()
+// Lock is the lock of a key that somebody holds.
+type Lock struct {
+	// Set is Store.Set for the key, or Store.Delete if the value is empty. It fails
+	// with ErrLockLost if the lock is no longer held.
+	Set func(ctx context.Context, value []byte, keep time.Duration) error
+	// Unlock ends the lock. It is safe to call twice.
+	Unlock func()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/policy"
 )
 
@@ -35,23 +36,6 @@ func MayUseAll(ctx context.Context) bool {
 // callerKey is the key of the caller in a request's context.
 type callerKey struct{}
 
-// withCaller returns a request that CallerOf knows the sender of.
-func withCaller(r *http.Request, c *policy.Caller) *http.Request {
-	if c == nil {
-		return r
-	}
-	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
-}
-
-// callers knows who may send requests. Its methods may be called concurrently.
-type callers struct {
-	tokens []token
-	issuer *issuer // nil: there is none
-
-	schemas func() []string
-	now     func() time.Time
-}
-
 // token is server.token, or one of server.auth.tokens.
 type token struct {
 	hash    [sha256.Size]byte
@@ -59,42 +43,35 @@ type token struct {
 	expires time.Time      // zero: never
 }
 
-func newCallers(g *Guard) *callers {
-	c := &callers{schemas: g.Schemas, now: time.Now}
-	if c.schemas == nil {
-		c.schemas = func() []string { return nil }
-	}
-	for _, t := range g.Auth.Tokens {
+func tokensOf(s config.Server) (all []token) {
+	for _, t := range s.Auth.Tokens {
 		caller := &policy.Caller{ID: t.Name, Name: t.Name, Rules: policy.Union(t.Grant)}
-		c.tokens = append(c.tokens, token{sha256.Sum256([]byte(t.Token)), caller, t.Expires})
+		all = append(all, token{sha256.Sum256([]byte(t.Token)), caller, t.Expires})
 	}
-	if g.Token != "" {
-		c.tokens = append(c.tokens, token{hash: sha256.Sum256([]byte(g.Token))})
+	if s.Token != "" {
+		all = append(all, token{hash: sha256.Sum256([]byte(s.Token))})
 	}
-	if g.Auth.OIDC.Issuer != "" {
-		c.issuer = newIssuer(g.Auth.OIDC, g.PublicURL)
-	}
-	return c
+	return all
 }
 
-// find returns who sent a request, or why it is refused.
-func (c *callers) find(r *http.Request) (*policy.Caller, *refusal) {
-	if len(c.tokens) == 0 && c.issuer == nil { // requests need no token
+// caller returns who sent a request, or why it is refused.
+func (g *gate) caller(r *http.Request) (*policy.Caller, *refusal) {
+	if !NeedsToken(g.Server) {
 		return nil, nil
 	}
 	values := r.Header["Authorization"]
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return nil, &refusal{status: http.StatusUnauthorized, text: "Unauthorized: " + tokenHelp}
 	}
-	scheme, text := credential(values)
-	known := c.byText(text)
+	text := credential(values)
+	known := g.token(text)
 	switch {
-	case known != nil && !known.expires.IsZero() && !c.now().Before(known.expires):
+	case known != nil && !known.expires.IsZero() && !time.Now().Before(known.expires):
 		return nil, invalidToken("the token has expired")
 	case known != nil:
 		return known.caller, nil
-	case c.issuer != nil && scheme == "bearer" && strings.Count(text, ".") == 2:
-		return c.issuer.find(r.Context(), text, requestedSchema(r.URL.Path, c.schemas()))
+	case g.issuer != nil && strings.Count(text, ".") == 2:
+		return g.issuer.find(r.Context(), text, requestedSchema(r.URL.Path, g.Schemas()))
 	}
 	return nil, invalidToken("mcpx does not know this token")
 }
@@ -102,17 +79,17 @@ func (c *callers) find(r *http.Request) (*policy.Caller, *refusal) {
 // tokenHelp says what a request without a valid token must have.
 const tokenHelp = `send "Authorization: Bearer TOKEN", where TOKEN is what server.token, server.auth, MCPX_TOKEN or --token-file gave mcpx`
 
-// byText returns the token with that text, nil if there is none; of several, the last. It
+// token returns the token with that text, nil if there is none; of several, the last. It
 // compares hashes, and all of them, so that its duration does not reveal anything about a
 // token, not even the length.
-func (c *callers) byText(text string) (found *token) {
+func (g *gate) token(text string) (found *token) {
 	if text == "" {
 		return nil
 	}
 	hash := sha256.Sum256([]byte(text))
-	for i := range c.tokens {
-		if subtle.ConstantTimeCompare(hash[:], c.tokens[i].hash[:]) == 1 {
-			found = &c.tokens[i]
+	for i := range g.tokens {
+		if subtle.ConstantTimeCompare(hash[:], g.tokens[i].hash[:]) == 1 {
+			found = &g.tokens[i]
 		}
 	}
 	return found
@@ -120,19 +97,19 @@ func (c *callers) byText(text string) (found *token) {
 
 // credential returns the token in the values of Authorization: as Bearer, or as the
 // password of Basic, for which browsers show a dialog.
-func credential(values []string) (scheme, token string) {
+func credential(values []string) (token string) {
 	if len(values) != 1 {
-		return "", ""
+		return ""
 	}
-	scheme, token, _ = strings.Cut(values[0], " ")
-	scheme, token = strings.ToLower(scheme), strings.TrimLeft(token, " ")
-	switch scheme {
+	scheme, token, _ := strings.Cut(values[0], " ")
+	token = strings.TrimLeft(token, " ")
+	switch strings.ToLower(scheme) {
 	case "bearer":
-		return scheme, token
+		return token
 	case "basic":
 		pair, _ := base64.StdEncoding.DecodeString(token)
 		_, token, _ = strings.Cut(string(pair), ":")
-		return scheme, token
+		return token
 	}
-	return scheme, ""
+	return ""
 }

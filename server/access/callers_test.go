@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"mcpx/config"
 	"mcpx/internal/mcptest"
@@ -28,10 +29,9 @@ const public = "https://mcpx.example.com"
 
 // team is a guard with everything in server.auth.
 func team(i *mcptest.Issuer) Guard {
-	return Guard{
+	return Guard{Schemas: func() []string { return []string{"default", "work"} }, Server: config.Server{
 		Token:     guardToken,
 		PublicURL: public,
-		Schemas:   func() []string { return []string{"default", "work"} },
 		Auth: config.Access{
 			Tokens: []config.Token{
 				{Name: "ci", Token: "token-of-ci", Grant: policy.Grant{Allow: []string{"work/*/get_*"}}},
@@ -44,7 +44,7 @@ func team(i *mcptest.Issuer) Guard {
 				Claims: []config.Named[config.Grants]{{Name: "groups", Value: config.Grants{{Name: "dev", Value: policy.Grant{Allow: []string{"work"}, ReadOnly: true}}}}},
 			},
 		},
-	}
+	}}
 }
 
 // who is a handler behind a guard that keeps the last caller.
@@ -219,6 +219,29 @@ func TestOIDCCallers(t *testing.T) {
 	}
 }
 
+// TestIssuerTokenAsPassword: a person opens a page in a browser, which has no other way to
+// send a token of the issuer.
+func TestIssuerTokenAsPassword(t *testing.T) {
+	i := mcptest.NewIssuer(t)
+	h := whoIs(team(i))
+	for _, row := range []struct {
+		name, token string
+		status      int
+	}{
+		{"valid", i.Token(mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"}), http.StatusTeapot},
+		{"for somebody else", i.Token(mcptest.Claims{"aud": "https://other.example.com/mcp", "scope": "mcp"}), http.StatusUnauthorized},
+	} {
+		r := httptest.NewRequest("GET", "http://localhost/signin/default/jira", nil)
+		r.SetBasicAuth("any", row.token)
+		w := httptest.NewRecorder()
+		h.last = nil
+		h.ServeHTTP(w, r)
+		if isAlice := h.last != nil && h.last.ID == i.URL+"\x00alice"; w.Code != row.status || isAlice != (row.status == http.StatusTeapot) {
+			t.Errorf("%s: %d, caller %+v", row.name, w.Code, h.last)
+		}
+	}
+}
+
 // TestAlgorithms: every kind of public key is accepted.
 func TestAlgorithms(t *testing.T) {
 	i := mcptest.NewIssuer(t)
@@ -253,13 +276,8 @@ func TestKeys(t *testing.T) {
 	i := mcptest.NewIssuer(t)
 	i.Down.Store(true)
 	clock := time.Now()
-	callers := newCallers(&Guard{PublicURL: public, Auth: team(i).Auth})
-	callers.issuer.keys.now = func() time.Time { return clock }
-	h := &who{}
-	h.Handler = &gate{callers: callers, public: public, next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		h.reached = true
-		w.WriteHeader(http.StatusTeapot)
-	})}
+	h := whoIs(team(i))
+	h.Handler.(*gate).issuer.keys.now = func() time.Time { return clock }
 	token := func() string { return i.Token(mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"}) }
 	ask := func(step string, want int, fetches int32) {
 		t.Helper()
@@ -312,7 +330,7 @@ func TestMetadata(t *testing.T) {
 		"": public, "/": public, "/mcp": public + "/mcp", "/mcp/": public + "/mcp", "/mcp/work": public + "/mcp/work", "/mcp/a%20b": public + "/mcp/a%20b",
 	} {
 		got := h.ask("GET", metadataPath+path, "")
-		var m metadata
+		var m oauthex.ProtectedResourceMetadata
 		if err := json.NewDecoder(got.Body).Decode(&m); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -328,7 +346,7 @@ func TestMetadata(t *testing.T) {
 	if got := h.ask("POST", metadataPath, ""); got.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", got.StatusCode)
 	}
-	if got := whoIs(Guard{Token: guardToken}).ask("GET", metadataPath, ""); got.StatusCode != http.StatusUnauthorized {
+	if got := whoIs(Guard{Server: config.Server{Token: guardToken}}).ask("GET", metadataPath, ""); got.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without an issuer: %d", got.StatusCode)
 	}
 }

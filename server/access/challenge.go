@@ -7,7 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"mcpx/config"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
 	"mcpx/internal/policy"
 )
 
@@ -15,38 +16,42 @@ import (
 type refusal struct {
 	status int
 	text   string // for people
-	code   string // the error of RFC 6750; empty for a request without a token
-	detail string // its description
+	detail string // what is wrong with the token; empty for a request without one
 }
 
 // invalidToken refuses a token. The detail has no quotes.
 func invalidToken(detail string) *refusal {
-	return &refusal{status: http.StatusUnauthorized, text: "Unauthorized: " + detail + "; " + tokenHelp, code: "invalid_token", detail: detail}
+	return &refusal{status: http.StatusUnauthorized, text: "Unauthorized: " + detail + "; " + tokenHelp, detail: detail}
 }
 
 // metadataPath is the path of the protected resource metadata (RFC 9728).
 const metadataPath = "/.well-known/oauth-protected-resource"
 
-// challenge writes a refusal, with the headers that let a client get a token.
-func (g *gate) challenge(w http.ResponseWriter, r *http.Request, why *refusal) {
+// refuse writes a refusal, with the headers that let a client get a token.
+func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	h := w.Header()
-	if why.status == http.StatusServiceUnavailable {
+	switch {
+	case why.status == http.StatusServiceUnavailable:
 		h.Set("Retry-After", "5")
-		Refuse(w, why.status, why.text)
-		return
+	case why.detail == "":
+		h.Set("WWW-Authenticate", g.challenge(r))
+	default:
+		h.Set("WWW-Authenticate", g.challenge(r, `error="invalid_token"`, fmt.Sprintf("error_description=%q", why.detail)))
 	}
-	var parts []string
-	if g.callers.issuer != nil {
-		parts = append(parts, fmt.Sprintf("resource_metadata=%q", publicURL(g.public, r)+metadataPath+resourcePath(r.URL.EscapedPath())))
-	}
-	if why.code != "" {
-		parts = append(parts, fmt.Sprintf("error=%q, error_description=%q", why.code, why.detail))
-	}
-	h.Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(parts, ", ")))
-	if isNavigation(r) { // browsers let people enter a password, but no bearer token
+	if why.status == http.StatusUnauthorized && isNavigation(r) { // browsers let people enter a password, but no bearer token
 		h.Add("WWW-Authenticate", `Basic realm="mcpx: any name, the token as password", charset="UTF-8"`)
 	}
 	Refuse(w, why.status, why.text)
+}
+
+// challenge returns the value of WWW-Authenticate, with these parameters and, if there is
+// an issuer, the address of the metadata that names it.
+func (g *Guard) challenge(r *http.Request, parameters ...string) string {
+	if g.Auth.OIDC.Issuer != "" {
+		place := g.publicURL(r) + metadataPath + resourcePath(r.URL.EscapedPath())
+		parameters = append([]string{fmt.Sprintf("resource_metadata=%q", place)}, parameters...)
+	}
+	return strings.TrimSpace("Bearer " + strings.Join(parameters, ", "))
 }
 
 // resourcePath returns the path of the resource that a request is for: /mcp, /mcp/SCHEMA,
@@ -61,24 +66,13 @@ func resourcePath(path string) string {
 
 // publicURL returns the address of mcpx that clients use: as configured, or as this
 // request was sent.
-func publicURL(configured string, r *http.Request) string {
-	return cmp.Or(configured, "http://"+r.Host)
-}
-
-// metadata is the response to a request of metadataPath.
-type metadata struct {
-	Resource             string   `json:"resource"`
-	AuthorizationServers []string `json:"authorization_servers"`
-	ScopesSupported      []string `json:"scopes_supported,omitempty"`
-	BearerMethods        []string `json:"bearer_methods_supported"`
-	ResourceName         string   `json:"resource_name"`
-}
+func (g *Guard) publicURL(r *http.Request) string { return cmp.Or(g.PublicURL, "http://"+r.Host) }
 
 // isMetadata reports whether a request is for the metadata, which everybody may read. It
 // is the same for schemas that do not exist, so that it reveals none.
 func (g *gate) isMetadata(r *http.Request) bool {
 	rest, ok := strings.CutPrefix(r.URL.Path, metadataPath)
-	return ok && g.callers.issuer != nil && (rest == "" || rest[0] == '/')
+	return ok && g.issuer != nil && (rest == "" || rest[0] == '/')
 }
 
 // serveMetadata responds with the protected resource metadata.
@@ -94,8 +88,10 @@ func (g *gate) serveMetadata(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusNotFound, "there is no such resource; resources: /mcp, /mcp/SCHEMA")
 		return
 	}
-	m := metadata{Resource: publicURL(g.public, r) + path, AuthorizationServers: []string{g.callers.issuer.config.Issuer}, BearerMethods: []string{"header"}, ResourceName: "mcpx"}
-	for _, s := range g.callers.issuer.config.Scopes {
+	m := oauthex.ProtectedResourceMetadata{
+		Resource: g.publicURL(r) + path, AuthorizationServers: []string{g.Auth.OIDC.Issuer}, BearerMethodsSupported: []string{"header"}, ResourceName: "mcpx",
+	}
+	for _, s := range g.Auth.OIDC.Scopes {
 		m.ScopesSupported = append(m.ScopesSupported, s.Name)
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -127,21 +123,12 @@ func (g *Guard) CheckSchema(w http.ResponseWriter, r *http.Request, schema strin
 	if caller == nil || caller.Rules.HasSchema(schema) || !strings.Contains(caller.ID, "\x00") {
 		return false
 	}
-	scope := scopeFor(g.Auth.OIDC.Scopes, schema)
-	if scope == "" {
-		return false
-	}
-	w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer resource_metadata=%q, error="insufficient_scope", scope=%q`, publicURL(g.PublicURL, r)+metadataPath+resourcePath(r.URL.EscapedPath()), scope))
-	Refuse(w, http.StatusForbidden, fmt.Sprintf("Forbidden: the token lacks the scope %q", scope))
-	return true
-}
-
-// scopeFor returns the first scope that grants a schema, "" if none does.
-func scopeFor(scopes config.Grants, schema string) string {
-	for _, s := range scopes {
-		if policy.Union(s.Value).HasSchema(schema) {
-			return s.Name
+	for _, scope := range g.Auth.OIDC.Scopes {
+		if policy.Union(scope.Value).HasSchema(schema) {
+			w.Header().Set("WWW-Authenticate", g.challenge(r, `error="insufficient_scope"`, fmt.Sprintf("scope=%q", scope.Name)))
+			Refuse(w, http.StatusForbidden, fmt.Sprintf("Forbidden: the token lacks the scope %q", scope.Name))
+			return true
 		}
 	}
-	return ""
+	return false
 }

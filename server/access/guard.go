@@ -3,14 +3,13 @@ package access
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
-	"mime"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mcpx/config"
@@ -20,35 +19,34 @@ import (
 
 // Guard decides which requests reach mcpx, for every route and method.
 type Guard struct {
-	Token          string   // bearer token of a caller who may use everything; empty: none
-	AllowedHosts   []string // "host" or "host:port", besides loopback names
-	AllowedOrigins []string // such as https://app.example.com, besides loopback origins
-	Bind           string   // host:port of the listener; its host is allowed too, unless it is a wildcard
+	config.Server        // the hosts and origins that are allowed besides loopback, and the tokens
+	Bind          string // host:port of the listener; this host and the configured one are allowed, unless they are wildcards
 
-	Auth      config.Access // callers with a name; without them and Token, requests need no token
-	PublicURL string        // the address that clients use, without /mcp; its host is allowed too; may be empty
-
-	Schemas func() []string // the names of the schemas; nil: none
+	Schemas func() []string // the names of the schemas; used with an issuer
 	Headers func() []string // that upstreams get, so that pages may send them; nil: none
 }
 
 // Wrap returns a handler that calls next for the requests that are allowed, and refuses
 // all others.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
-	wrapped := &gate{next: next, callers: newCallers(g), public: g.PublicURL, headers: g.Headers}
-	hosts := g.AllowedHosts
-	if u, err := url.Parse(g.PublicURL); err == nil && u.Host != "" {
-		hosts = append(slices.Clip(hosts), u.Host)
+	wrapped := &gate{Guard: g, next: next, tokens: tokensOf(g.Server)}
+	if g.Auth.OIDC.Issuer != "" {
+		wrapped.issuer = newIssuer(g.Auth.OIDC, g.PublicURL)
 	}
-	for _, text := range hosts {
-		if a, ok := origin.ParseWrittenHost(text); ok {
+	allow := func(host string, except ...string) {
+		if a, ok := origin.ParseWrittenHost(host); ok && !slices.Contains(except, a.Name) {
 			wrapped.hosts = append(wrapped.hosts, a)
 		}
 	}
-	bind, _, _ := net.SplitHostPort(g.Bind)
-	if a, ok := origin.ParseWrittenHost(bind); ok && a.Name != "0.0.0.0" && a.Name != "::" {
-		wrapped.hosts = append(wrapped.hosts, a)
+	for _, host := range g.AllowedHosts {
+		allow(host)
 	}
+	if u, err := url.Parse(g.PublicURL); err == nil {
+		allow(u.Host)
+	}
+	bind, _, _ := net.SplitHostPort(g.Bind)
+	allow(bind, "0.0.0.0", "::")
+	allow(g.Host, "0.0.0.0", "::")
 	for _, text := range g.AllowedOrigins {
 		if o, ok := origin.ParseWritten(text); ok {
 			wrapped.origins = append(wrapped.origins, o)
@@ -73,12 +71,12 @@ func NeedsToken(s config.Server) bool {
 
 // gate is the handler that a Guard returns.
 type gate struct {
+	*Guard
 	next    http.Handler
 	hosts   []origin.Host
 	origins []origin.Origin
-	callers *callers
-	public  string          // see Guard.PublicURL
-	headers func() []string // see Guard.Headers
+	tokens  []token
+	issuer  *issuer // nil: there is none
 }
 
 // corsHeaders are the headers that a page of an allowed origin may always send.
@@ -124,12 +122,14 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.serveMetadata(w, r)
 		return
 	default:
-		caller, why := g.callers.find(r)
+		caller, why := g.caller(r)
 		if why != nil {
-			g.challenge(w, r, why)
+			g.refuse(w, r, why)
 			return
 		}
-		r = withCaller(r, caller)
+		if caller != nil {
+			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
+		}
 	}
 	g.next.ServeHTTP(w, r)
 }
@@ -186,37 +186,19 @@ func isPreflight(r *http.Request) bool {
 
 // allowedHeaders returns the headers that a page of an allowed origin may send.
 func (g *gate) allowedHeaders() string {
-	if g.headers == nil {
+	if g.Headers == nil {
 		return corsHeaders
 	}
-	return strings.Join(append([]string{corsHeaders}, g.headers()...), ", ")
+	return strings.Join(append([]string{corsHeaders}, g.Headers()...), ", ")
 }
 
 // isNavigation reports whether a person opens a page in a browser. Browsers send
-// Sec-Fetch-Mode only to loopback and over HTTPS; otherwise the Accept header decides.
+// Sec-Fetch-Mode only to loopback and over HTTPS; otherwise the Accept header decides, in
+// which every browser names HTML first.
 func isNavigation(r *http.Request) bool {
 	mode := r.Header.Get("Sec-Fetch-Mode")
-	return mode == "navigate" || mode == "" && r.Method == http.MethodGet && preferredType(r.Header["Accept"]) == "text/html"
-}
-
-// preferredType returns the media type with the highest weight in Accept headers, the
-// first if there are several.
-func preferredType(accept []string) (best string) {
-	highest := 0.0
-	for text := range strings.SplitSeq(strings.Join(accept, ","), ",") {
-		kind, parameters, err := mime.ParseMediaType(text)
-		if err != nil {
-			continue
-		}
-		weight := 1.0
-		if q, ok := parameters["q"]; ok {
-			weight, _ = strconv.ParseFloat(q, 64)
-		}
-		if weight > highest {
-			best, highest = kind, weight
-		}
-	}
-	return best
+	first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
+	return mode == "navigate" || mode == "" && r.Method == http.MethodGet && strings.EqualFold(first, "text/html")
 }
 
 // Refuse writes an HTTP error whose body is a JSON-RPC error without an ID.

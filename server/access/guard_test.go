@@ -38,12 +38,11 @@ func guard(g Guard) *guarded {
 
 // strictGuard has a row of everything.
 func strictGuard() *guarded {
-	return guard(Guard{
+	return guard(Guard{Bind: "192.168.1.5:8000", Server: config.Server{
 		Token:          guardToken,
 		AllowedHosts:   []string{"MCP.example.com", "ported.example.com:8443", "tls.example.com:443", "2001:db8::7", "[2001:db8::8]:99", "10.0.0.7", "not a host"},
 		AllowedOrigins: []string{"https://app.example.com", "HTTP://Old.Example.com:8080/", "vscode-webview://a1b2", "https://plain.example.com:443", "*", "null", "bare.example.com"},
-		Bind:           "192.168.1.5:8000",
-	})
+	}})
 }
 
 // verdict is what came of a request.
@@ -571,8 +570,6 @@ func TestGuardAsksAPerson(t *testing.T) {
 		{"GET", "", []string{firefox}, true},
 		{"GET", "", []string{chrome}, true},
 		{"GET", "", []string{"Text/HTML"}, true},
-		{"GET", "", []string{"application/json;q=0.9", "text/html"}, true},
-		{"GET", "", []string{"text/html;q=0.2, */*;q=0.1"}, true},
 
 		{"GET", "", nil, false},
 		{"GET", "", []string{""}, false},
@@ -584,7 +581,6 @@ func TestGuardAsksAPerson(t *testing.T) {
 		{"GET", "", []string{"application/json, text/event-stream", "text/html"}, false},
 		{"GET", "", []string{"text/html;q=0.9, application/json"}, false},
 		{"GET", "", []string{"text/html;q=0"}, false},
-		{"GET", "", []string{"text/html;q=x"}, false},
 		{"GET", "", []string{"text/htmlx, x/text/html"}, false},
 		{"GET", "cors", []string{firefox}, false},
 		{"POST", "", []string{firefox}, false},

@@ -27,7 +27,6 @@ type issuer struct {
 	config config.OIDC
 	public string // the address of mcpx that clients use, for the audience of tokens
 	keys   *keyClient
-	now    func() time.Time
 
 	finding  singleflight.Group
 	verifier atomic.Pointer[oidc.IDTokenVerifier] // nil until the issuer was reached
@@ -46,7 +45,7 @@ var algorithms = []jose.SignatureAlgorithm{
 const verifyTime = 15 * time.Second
 
 func newIssuer(c config.OIDC, public string) *issuer {
-	return &issuer{config: c, public: public, keys: newKeyClient(), now: time.Now, rules: map[string]*policy.Rules{}}
+	return &issuer{config: c, public: public, keys: newKeyClient(), rules: map[string]*policy.Rules{}}
 }
 
 // find returns the caller that a token is for, or why it is refused in a request for a
@@ -62,10 +61,10 @@ func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, 
 		return nil, unreachable
 	}
 	token, err := verifier.Verify(ctx, raw)
-	var expired *oidc.TokenExpiredError
+	expired, isExpired := errors.AsType[*oidc.TokenExpiredError](err)
 	switch {
-	case errors.As(err, &expired):
-		return nil, invalidToken(fmt.Sprintf("the token expired %s ago", i.now().Sub(expired.Expiry).Round(time.Second)))
+	case isExpired:
+		return nil, invalidToken(fmt.Sprintf("the token expired %s ago", time.Since(expired.Expiry).Round(time.Second)))
 	case err != nil && !i.keys.reached.Load():
 		return nil, unreachable
 	case err != nil:
@@ -77,7 +76,11 @@ func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, 
 	if !ok || schemas != nil && schema != "" && !slices.Contains(schemas, schema) {
 		return nil, invalidToken("the token is for another audience")
 	}
-	return i.caller(token, schemas), nil
+	return &policy.Caller{
+		ID:    token.Issuer + "\x00" + token.Subject,
+		Name:  token.Issuer + " " + token.Subject,
+		Rules: i.rulesOf(token, schemas),
+	}, nil
 }
 
 // notSigned refuses a token that the issuer cannot have signed.
@@ -106,7 +109,7 @@ func (i *issuer) reach(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 		for _, a := range algorithms {
 			names = append(names, string(a))
 		}
-		i.verifier.Store(provider.Verifier(&oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: names, Now: i.now}))
+		i.verifier.Store(provider.Verifier(&oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: names}))
 		return nil, nil
 	})
 	return i.verifier.Load(), err
@@ -140,15 +143,6 @@ func (i *issuer) accepts(audience string) (schema string, ok bool) {
 	name, isSchema := strings.CutPrefix(path, "/mcp/")
 	schema, err := url.PathUnescape(name)
 	return schema, ok && isSchema && err == nil && schema != "" && !strings.Contains(name, "/")
-}
-
-// caller returns the caller that a valid token is for.
-func (i *issuer) caller(token *oidc.IDToken, schemas []string) *policy.Caller {
-	return &policy.Caller{
-		ID:    token.Issuer + "\x00" + token.Subject,
-		Name:  token.Issuer + " " + token.Subject,
-		Rules: i.rulesOf(token, schemas),
-	}
 }
 
 // maxRules bounds the rules that are kept. There are as many as callers have different
@@ -185,19 +179,12 @@ func (i *issuer) grants(token *oidc.IDToken) (grants []policy.Grant, key string)
 			}
 		}
 	}
-	add(0, i.config.Scopes, slices.Concat(words(claims["scope"]), words(claims["scp"])))
+	scopes := strings.Join(append(texts(claims["scope"]), texts(claims["scp"])...), " ") // a text with spaces, or an array
+	add(0, i.config.Scopes, strings.Fields(scopes))
 	for at, c := range i.config.Claims {
 		add(at+1, c.Value, texts(claims[c.Name]))
 	}
 	return grants, key
-}
-
-// words returns the words of a claim: in a text with spaces between them, or in an array.
-func words(claim json.RawMessage) (all []string) {
-	for _, text := range texts(claim) {
-		all = append(all, strings.Fields(text)...)
-	}
-	return all
 }
 
 // texts returns the texts of a claim, which is a text or an array of them. Other values

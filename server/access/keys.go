@@ -28,7 +28,7 @@ type keyClient struct {
 // fetched is the result of a request.
 type fetched struct {
 	at   time.Time
-	body []byte // nil: the request failed
+	body []byte
 	err  error
 }
 
@@ -49,7 +49,8 @@ func (k *keyClient) RoundTrip(r *http.Request) (*http.Response, error) {
 	last, ok := k.last[url]
 	k.mu.Unlock()
 	if !ok || k.now().Sub(last.at) >= fetchPause {
-		last = k.fetch(r)
+		body, err := k.fetch(r)
+		last = fetched{k.now(), body, err}
 		k.mu.Lock()
 		k.last[url] = last
 		k.mu.Unlock()
@@ -64,26 +65,22 @@ func (k *keyClient) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // fetch makes a request and reads its response.
-func (k *keyClient) fetch(r *http.Request) fetched {
-	failed := func(err error) fetched { return fetched{at: k.now(), err: err} }
+func (k *keyClient) fetch(r *http.Request) ([]byte, error) {
 	response, err := k.base.RoundTrip(r)
 	if err != nil {
-		return failed(err)
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return failed(errors.New("the issuer responded with " + response.Status))
+		return nil, errors.New("the issuer responded with " + response.Status)
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, fetchBytes+1))
-	switch {
-	case err != nil:
-		return failed(err)
-	case len(body) > fetchBytes:
-		return failed(errors.New("the issuer's response is too long"))
+	body, err := io.ReadAll(http.MaxBytesReader(nil, response.Body, fetchBytes))
+	if err != nil {
+		return nil, err
 	}
 	var set struct{ Keys []json.RawMessage }
 	if !strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration") && json.Unmarshal(body, &set) == nil && set.Keys != nil {
 		k.reached.Store(true)
 	}
-	return fetched{at: k.now(), body: body}
+	return body, nil
 }

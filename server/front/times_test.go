@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/config"
 	"mcpx/server"
 	"mcpx/server/access"
 )
@@ -66,7 +67,7 @@ func ends(t *testing.T, c net.Conn) string {
 func TestSlowRequests(t *testing.T) {
 	limits := impatient()
 	limits.write = patience // an answer is not cut short by a machine that stood still
-	s := listenHTTP(t, &HTTP{times: limits, Guard: access.Guard{Token: "tok"}})
+	s := listenHTTP(t, &HTTP{times: limits, Guard: access.Guard{Server: config.Server{Token: "tok"}}})
 	const post = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
 	for _, v := range []struct{ name, text, want string }{
 		{"nothing", "", ""},

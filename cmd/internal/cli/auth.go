@@ -81,7 +81,7 @@ func noSignIn(u *config.Upstream) error {
 	switch {
 	case u.URL == "":
 		return withHint(fmt.Errorf("%s has no sign-in: mcpx starts it on this machine", u.Name), `give it what it needs in "env"`)
-	case u.Auth.Flow == string(auth.FlowNone):
+	case u.Auth.Flow == auth.FlowNone:
 		return withHint(fmt.Errorf(`%s has no sign-in: its auth.flow is "none"`, u.Name), "remove that from the config")
 	}
 	return withHint(fmt.Errorf("%s has no sign-in: the config sets its Authorization header", u.Name), "remove that header to sign in with OAuth")

@@ -107,11 +107,7 @@ func (c *loginCmd) device(t *terminal, s *signing) error {
 
 // paste signs in with the address that the browser ends at, which the person pastes.
 func (c *loginCmd) paste(t *terminal, s *signing) error {
-	redirect, err := s.FreeRedirect(t.ctx)
-	if err != nil {
-		return err
-	}
-	address, err := s.Begin(t.ctx, redirect, c.Scope)
+	address, err := s.Begin(t.ctx, s.PasteRedirect(), c.Scope)
 	if err != nil {
 		return err
 	}
