@@ -96,7 +96,6 @@ func (c *checkCmd) Run(t *terminal) error {
 // connect starts the servers of a schema, or of all enabled schemas if the name is
 // empty. It calls use once every server is ready or has failed.
 func (t *terminal) connect(file *config.Config, schema string, use func(lists []app.ToolLists) error) error {
-	file.StartAll()
 	line := newStatus(t.stderr)
 	a, err := app.New(file, schema, line)
 	if err != nil {

@@ -167,7 +167,7 @@ func connectOnce(t *terminal, e edited) error {
 	if err != nil {
 		return err
 	}
-	file.Logging.Level = "error"
+	file.ForOneCommand("error")
 	schema := cmp.Or(e.schema, "default")
 	p, err := file.Profile(schema)
 	if err != nil {

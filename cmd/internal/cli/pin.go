@@ -39,7 +39,7 @@ func (c *pinCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	file.Logging.Level = c.LogLevel
+	file.ForOneCommand(c.LogLevel)
 	path := lockfile.Path(file.File)
 	old, err := lockfile.Read(path)
 	switch {
