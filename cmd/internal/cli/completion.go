@@ -98,17 +98,17 @@ func (l *commandLine) next(word string) (found []suggestion) {
 		}
 		return found
 	}
-	if len(l.free) == 0 {
+	if len(l.args) == 0 {
 		for _, child := range l.node.Children {
 			if !child.Hidden {
 				found = append(found, suggestion{child.Name, child.Help})
 			}
 		}
 	}
-	if len(l.free) >= len(l.node.Positional) {
+	if len(l.args) >= len(l.node.Positional) {
 		return found
 	}
-	arg := l.node.Positional[len(l.free)]
+	arg := l.node.Positional[len(l.args)]
 	switch {
 	case arg.Name == "server" && isEdit(l.node):
 		return append(found, serversOf(l.config, (*config.Profile).All)...)
