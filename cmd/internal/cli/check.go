@@ -76,12 +76,10 @@ func (c *checkCmd) Run(t *terminal) error {
 	}
 	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
 		r := newCheckReport(lists)
-		show := r.print
 		if c.JSON {
-			show = func(t *terminal) error { return t.encode(r) }
-		}
-		if err := show(t); err != nil {
-			return err
+			_ = t.encode(r)
+		} else {
+			r.print(t)
 		}
 		if err := c.compare(t, lock, lists); err != nil {
 			return err
@@ -157,9 +155,10 @@ func finalState(u *live.Upstream) string {
 }
 
 // print prints the report as a table, followed by advice for each server that failed.
-func (r checkReport) print(t *terminal) error {
+func (r checkReport) print(t *terminal) {
 	if len(r.Servers) == 0 {
-		return t.printf("no servers are enabled\n")
+		fmt.Fprintln(t.stdout, "no servers are enabled")
+		return
 	}
 	list := t.table("schema", "server", "state", "transport", "tools", "tokens", "start-up", "reason")
 	for _, s := range r.Servers {
@@ -168,9 +167,7 @@ func (r checkReport) print(t *terminal) error {
 	if !r.hasSchemas {
 		list.dropFirst()
 	}
-	if err := list.writeTo(t.stdout); err != nil {
-		return err
-	}
+	list.writeTo(t.stdout)
 	for i, s := range r.Servers {
 		switch {
 		case !s.ready() && slices.Contains(list.cut, i+1): // below the titles
@@ -181,7 +178,6 @@ func (r checkReport) print(t *terminal) error {
 			fmt.Fprintf(t.stdout, "\n%s: %s\n", t.paint().Text(ansi.Cyan, s.Name), s.Next)
 		}
 	}
-	return nil
 }
 
 // row returns the server's row of the table.

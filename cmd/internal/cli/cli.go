@@ -6,6 +6,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func Main(name string, front Front) {
 	// Writing to a client that is gone must return an error, not end the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(name, os.Args[1:], &terminal{ctx: ctx, release: stop, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, front: front})
+	code := run(name, os.Args[1:], &terminal{ctx: ctx, release: stop, stdin: os.Stdin, stdout: &output{file: os.Stdout}, stderr: os.Stderr, front: front})
 	stop()
 	os.Exit(code)
 }
@@ -123,7 +124,8 @@ func run(name string, args []string, t *terminal) (code int) {
 	case err != nil:
 		return complain(t.stderr, misused(err))
 	}
-	return complain(t.stderr, k.Run(t))
+	err = k.Run(t)
+	return complain(t.stderr, cmp.Or(t.stdout.err, err))
 }
 
 // complain prints an error, if any, and returns the exit code.

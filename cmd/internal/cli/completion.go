@@ -2,6 +2,7 @@ package cli
 
 import (
 	"embed"
+	"fmt"
 	"os"
 	"strings"
 
@@ -47,9 +48,7 @@ type completeCmd struct {
 
 func (c *completeCmd) Run(t *terminal, k *kong.Kong) error {
 	for _, s := range complete(k.Model, c.Words) {
-		if err := t.printf("%s\t%s\n", s.text, s.help); err != nil {
-			return err
-		}
+		fmt.Fprintf(t.stdout, "%s\t%s\n", s.text, s.help)
 	}
 	return nil
 }

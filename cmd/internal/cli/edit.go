@@ -177,9 +177,7 @@ func connectOnce(t *terminal, e edited) error {
 	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != e.name })
 	return t.connect(file, schema, func(lists []app.ToolLists) error {
 		r := newCheckReport(lists)
-		if err := r.print(t); err != nil {
-			return err
-		}
+		r.print(t)
 		if r.Failed > 0 {
 			fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", e.name)
 		}

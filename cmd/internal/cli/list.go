@@ -100,7 +100,8 @@ func (l serverList) print(t *terminal) error {
 	if !l.hasSchemas {
 		list.dropFirst()
 	}
-	return list.writeTo(t.stdout)
+	list.writeTo(t.stdout)
+	return nil
 }
 
 func (s listedServer) row() []cell {

@@ -78,9 +78,7 @@ func (c *checkCmd) compare(t *terminal, lock lockText, lists []app.ToolLists) er
 		return nil
 	}
 	if !c.JSON && len(changes) > 0 {
-		if err := t.printf("\n%s", reviewText(t, changes)); err != nil {
-			return err
-		}
+		fmt.Fprintf(t.stdout, "\n%s", reviewText(t, changes))
 	}
 	if count == 0 {
 		return nil

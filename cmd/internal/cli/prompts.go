@@ -81,7 +81,8 @@ func (c *promptsCmd) list(t *terminal, u *live.Upstream) error {
 		}
 		list.add(cell{text: p.Key, style: ansi.Cyan}, cell{text: strings.Join(names, ", ")}, cell{text: about(p.Raw)})
 	}
-	return list.writeTo(t.stdout)
+	list.writeTo(t.stdout)
+	return nil
 }
 
 // promptParams returns the params of prompts/get. Missing arguments are found before
@@ -126,13 +127,9 @@ func (c *promptsCmd) print(t *terminal, result []byte) error {
 	p := &printer{t: t, output: c.Output, name: c.Prompt, link: c.link(t)}
 	for message := range rawjson.Elements(rawjson.Get(result, "messages")) {
 		if c.Output == "" {
-			if err := p.tell(t.paint().Text(ansi.Bold, plain.Line(member(message, "role"))+":")); err != nil {
-				return err
-			}
+			p.tell("%s", t.paint().Text(ansi.Bold, plain.Line(member(message, "role"))+":"))
 		}
-		if err := p.content(rawjson.Get(message, "content")); err != nil {
-			return err
-		}
+		p.content(rawjson.Get(message, "content"))
 	}
 	return p.flush()
 }

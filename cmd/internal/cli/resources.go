@@ -71,9 +71,7 @@ func (c *resourcesCmd) list(t *terminal, u *live.Upstream) error {
 		for _, item := range kind.items {
 			list.add(cell{text: item.Key, style: ansi.Cyan}, cell{text: member(item.Raw, "name")}, cell{text: member(item.Raw, "mimeType")}, cell{text: about(item.Raw)})
 		}
-		if err := list.writeTo(t.stdout); err != nil {
-			return err
-		}
+		list.writeTo(t.stdout)
 	}
 	return nil
 }
@@ -85,9 +83,7 @@ func (c *resourcesCmd) print(t *terminal, result []byte) error {
 	}
 	p := &printer{t: t, output: c.Output, name: c.Server}
 	for contents := range rawjson.Elements(rawjson.Get(result, "contents")) {
-		if err := p.resource(contents); err != nil {
-			return err
-		}
+		p.resource(contents)
 	}
 	return p.flush()
 }

@@ -116,7 +116,7 @@ func (c *serveCmd) Run(t *terminal) error {
 	if t.keyboard() != nil {
 		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it. To try a server yourself: mcpx inspect SERVER. Ctrl-D ends mcpx.")
 	}
-	return a.ServeStdio(t.ctx, t.stdin, t.stdout)
+	return a.ServeStdio(t.ctx, t.stdin, t.stdout.file)
 }
 
 // load reads the config. The flags override it. A reload reads the same file.

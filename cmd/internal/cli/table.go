@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -62,7 +63,7 @@ const gap = "  "
 var columns = &runewidth.Condition{}
 
 // writeTo writes the table. Lines that are too wide are cut.
-func (t *table) writeTo(w io.Writer) error {
+func (t *table) writeTo(w io.Writer) {
 	widths := t.widths()
 	var b strings.Builder
 	for i, row := range t.rows {
@@ -80,8 +81,7 @@ func (t *table) writeTo(w io.Writer) error {
 		}
 		b.WriteString(end)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	fmt.Fprint(w, b.String())
 }
 
 // layOut returns a row as a line without space at its end, and where its cells start.

@@ -23,7 +23,7 @@ type terminal struct {
 	ctx     context.Context
 	release func() // makes the next signal end the process at once
 	stdin   io.Reader
-	stdout  io.Writer
+	stdout  *output
 	stderr  io.Writer
 	front   Front // the default
 	args    []string
@@ -32,20 +32,40 @@ type terminal struct {
 	adhoc *config.Config // of a server given by url or command; nil if it is in a config
 }
 
+// output is stdout. It keeps the first error of writing, which run reports when the command
+// ends. So commands need not look at the error of every line that they print.
+type output struct {
+	file io.Writer
+	err  error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (n int, err error) {
+	if o.err == nil {
+		n, o.err = o.file.Write(b)
+	}
+	return n, o.err
+}
+
+// Fd returns the file descriptor, for those who look for a terminal.
+func (o *output) Fd() uintptr { return descriptor(o.file) }
+
+// descriptor returns the file descriptor of a stream. If the stream is not a file, it returns
+// one that does not exist.
+func descriptor(stream any) uintptr {
+	if f, ok := stream.(interface{ Fd() uintptr }); ok {
+		return f.Fd()
+	}
+	return ^uintptr(0)
+}
+
 // person reports whether a person reads stdout.
 func (t *terminal) person() bool { return ansi.IsTerminal(t.stdout) }
 
 // width returns the number of columns of a terminal, 0 for anything else.
 func width(stream any) int {
-	f, ok := stream.(*os.File)
-	if !ok {
-		return 0
-	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return columns
+	columns, _, _ := term.GetSize(int(descriptor(stream)))
+	return max(columns, 0) // -1 if the stream is not a terminal
 }
 
 // paint returns the styles for stdout.
@@ -87,7 +107,7 @@ func await[T any](ctx context.Context, read func() (T, error)) (value T, err err
 	}
 }
 
-// printf prints to stdout.
+// printf prints to stdout. It returns the first error of all that was printed.
 func (t *terminal) printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(t.stdout, format, args...)
 	return err
@@ -130,9 +150,9 @@ func jsonArray[T any](list []T, raw func(T) []byte) []byte {
 }
 
 // printText prints text of an upstream. It cannot control a terminal.
-func (t *terminal) printText(text string) error {
+func (t *terminal) printText(text string) {
 	if t.person() {
 		text = plain.Text(text)
 	}
-	return t.printf("%s\n", text)
+	fmt.Fprintln(t.stdout, text)
 }

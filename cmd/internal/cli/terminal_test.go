@@ -35,7 +35,7 @@ func TestRead(t *testing.T) {
 // What nobody looks at has no colors.
 func TestNobodyLooks(t *testing.T) {
 	var b strings.Builder
-	nobody := &terminal{stdout: &b}
+	nobody := &terminal{stdout: &output{file: &b}}
 	if nobody.person() || nobody.paint().Text(ansi.Red, "x") != "x" || width(&b) != 0 {
 		t.Error("a builder is taken for a terminal")
 	}

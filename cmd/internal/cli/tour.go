@@ -63,18 +63,16 @@ func tour(t *terminal) error {
 		len(steps), paint(ansi.Cyan, config))
 	for i, step := range steps {
 		command := shellLine(program, step.args)
-		if err := t.printf("\n%s\n%s %s\n", paint(ansi.Bold, fmt.Sprintf("%d. %s", i+1, step.title)),
-			paint(ansi.Faint, "$"), paint(ansi.Cyan, command)); err != nil {
-			return err
-		}
+		fmt.Fprintf(t.stdout, "\n%s\n%s %s\n", paint(ansi.Bold, fmt.Sprintf("%d. %s", i+1, step.title)),
+			paint(ansi.Faint, "$"), paint(ansi.Cyan, command))
 		code := step.run(t)
 		switch {
 		case t.ctx.Err() != nil:
 			return errInterrupted
+		case t.stdout.err != nil: // nobody reads the tour any more
+			return t.stdout.err
 		case code != step.code:
-			if err := t.printf("\n"); err != nil { // nobody reads the tour any more
-				return err
-			}
+			fmt.Fprintln(t.stdout)
 			return fmt.Errorf("the tour stops: this command ended with exit code %d instead of %d: %s", code, step.code, command)
 		}
 	}
