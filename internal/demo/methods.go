@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,56 +14,40 @@ import (
 	"mcpx/internal/rpc"
 )
 
+// handler handles a request: it returns the result.
+type handler func(c *conversation, ctx context.Context, params []byte) (any, *rpc.Error)
+
 // methods has the requests that the server handles.
-var methods = []struct {
-	name   string
-	handle func(c *conversation, ctx context.Context, params []byte) (any, *rpc.Error)
-}{
-	{"initialize", (*conversation).initialize},
-	{"ping", func(*conversation, context.Context, []byte) (any, *rpc.Error) { return struct{}{}, nil }},
-	{"tools/list", func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
-		return list("tools", c.tools), nil
-	}},
-	{"tools/call", (*conversation).callTool},
-	{"prompts/list", func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
-		return list("prompts", c.prompts), nil
-	}},
-	{"prompts/get", (*conversation).getPrompt},
-	{"resources/list", func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
-		return list("resources", c.resources), nil
-	}},
-	{"resources/templates/list", func(*conversation, context.Context, []byte) (any, *rpc.Error) {
-		return list("resourceTemplates", []resource{}), nil
-	}},
-	{"resources/read", (*conversation).readResource},
+var methods = map[string]handler{
+	"initialize":               (*conversation).initialize,
+	"ping":                     func(*conversation, context.Context, []byte) (any, *rpc.Error) { return struct{}{}, nil },
+	"tools/list":               list("tools", func(c *conversation) []tool { return c.tools }),
+	"tools/call":               (*conversation).callTool,
+	"prompts/list":             list("prompts", func(c *conversation) []prompt { return c.prompts }),
+	"prompts/get":              (*conversation).getPrompt,
+	"resources/list":           list("resources", func(c *conversation) []resource { return c.resources }),
+	"resources/templates/list": list("resourceTemplates", func(*conversation) []resource { return nil }),
+	"resources/read":           (*conversation).readResource,
 }
 
-func list[T any](key string, items []T) map[string][]T {
-	return map[string][]T{key: append([]T{}, items...)} // an empty list, not null
+// list returns the handler of a list.
+func list[T any](key string, items func(c *conversation) []T) handler {
+	return func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
+		return map[string][]T{key: append([]T{}, items(c)...)}, nil // an empty list, not null
+	}
 }
 
 // respond returns the response to a request.
 func (c *conversation) respond(ctx context.Context, m rpc.Message) []byte {
-	for _, method := range methods {
-		if method.name != m.Method {
-			continue
-		}
-		value, err := method.handle(c, ctx, m.Params)
-		if err != nil {
-			return rpc.AppendError(nil, m.ID, err)
-		}
-		return rpc.AppendResult(nil, m.ID, encode(value))
+	handle := methods[m.Method]
+	if handle == nil {
+		return rpc.AppendError(nil, m.ID, rpc.Errorf(rpc.CodeMethodNotFound, "method not found: %s", m.Method))
 	}
-	return rpc.AppendError(nil, m.ID, rpc.Errorf(rpc.CodeMethodNotFound, "method not found: %s", m.Method))
-}
-
-// encode returns a value as JSON, and leaves <, > and & readable.
-func encode(value any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(value) // cannot fail: texts, integers and valid JSON
-	return bytes.TrimSpace(b.Bytes())
+	value, err := handle(c, ctx, m.Params)
+	if err != nil {
+		return rpc.AppendError(nil, m.ID, err)
+	}
+	return rpc.AppendResult(nil, m.ID, rawjson.Encode(value))
 }
 
 // revisions are the protocol revisions a client may choose, the newest first.
@@ -223,5 +206,5 @@ func (c *conversation) readResource(_ context.Context, params []byte) (any, *rpc
 		return nil, rpc.Errorf(codeNoResource, "no resource %q; resources/list names those there are", uri)
 	}
 	r := c.resources[at]
-	return list("contents", []map[string]string{{"uri": r.URI, "mimeType": r.MIMEType, "text": r.text}}), nil
+	return map[string]any{"contents": []map[string]string{{"uri": r.URI, "mimeType": r.MIMEType, "text": r.text}}}, nil
 }
