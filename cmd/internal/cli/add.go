@@ -54,7 +54,7 @@ func (c *addCmd) Run(t *terminal) error {
 		return err
 	}
 	if c.Path == config.UserFile(os.LookupEnv) {
-		if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
+		if _, err := makeFolder(c.Path); err != nil {
 			return writeError(err)
 		}
 	}
