@@ -60,23 +60,17 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// Front is how a program serves by default.
-type Front string
+// nameHTTP is the program that serves over HTTP by default.
+const nameHTTP = "mcpx-sse"
 
-// The fronts.
-const (
-	Stdio Front = "stdio"
-	HTTP  Front = "http"
-)
-
-// Main runs the program and ends the process.
-func Main(name string, front Front) {
+// Main runs the program with that name, mcpx or mcpx-sse, and ends the process.
+func Main(name string) {
 	child.WatchIfAsked()
 	child.SandboxIfAsked()
 	// Writing to a client that is gone must return an error, not end the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(name, os.Args[1:], &terminal{ctx: ctx, release: stop, stdin: os.Stdin, stdout: &output{file: os.Stdout}, stderr: os.Stderr, front: front})
+	code := run(name, os.Args[1:], &terminal{ctx: ctx, release: stop, stdin: os.Stdin, stdout: &output{file: os.Stdout}, stderr: os.Stderr, isHTTP: name == nameHTTP})
 	stop()
 	os.Exit(code)
 }

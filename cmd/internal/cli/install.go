@@ -138,7 +138,7 @@ func (c *installCmd) entry(t *terminal) (clients.Entry, error) {
 		return clients.Entry{}, err
 	}
 	args := []string{path}
-	if t.front == HTTP {
+	if t.isHTTP {
 		args = append(args, "--stdio")
 	}
 	if c.Schema != "" {

@@ -96,7 +96,7 @@ func (c *serveCmd) Run(t *terminal) error {
 	if named != "" && c.Stdio {
 		fmt.Fprintf(t.stderr, "warning: %s has no effect with --stdio\n", named)
 	}
-	c.HTTP = !c.Stdio && (c.HTTP || named != "" || t.front == HTTP)
+	c.HTTP = !c.Stdio && (c.HTTP || named != "" || t.isHTTP)
 	load := func() (*config.Config, error) { return c.load(t) }
 	file, err := load()
 	if err != nil {

@@ -25,7 +25,7 @@ type terminal struct {
 	stdin   io.Reader
 	stdout  *output
 	stderr  io.Writer
-	front   Front // the default
+	isHTTP  bool // serve over HTTP by default
 	args    []string
 	command []string // of mcpx add, after "--"
 
