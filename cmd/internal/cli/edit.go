@@ -51,11 +51,11 @@ Examples:
 }
 
 func (c *enableCmd) Run(t *terminal) error {
-	done, err := c.edit(t, "enabled %s in %s", (*edit.Editor).Enable)
-	if err != nil || !done.changed || c.NoCheck {
+	changed, err := c.edit(t, "enabled %s in %s", (*edit.Editor).Enable)
+	if err != nil || !changed || c.NoCheck {
 		return err
 	}
-	return connectOnce(t, done)
+	return c.connectOnce(t)
 }
 
 // disableCmd switches a server of the config off.
@@ -81,27 +81,18 @@ type serverEdit struct {
 	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The server's schema (default)."`
 }
 
-// edited is a server that a command has changed.
-type edited struct {
-	path, schema, name string
-	changed            bool
-}
-
 // edit changes the server and prints done, a format for its name and the file.
-func (c *serverEdit) edit(t *terminal, done string, change func(e *edit.Editor, schema, name string) error) (edited, error) {
-	e := edited{path: c.Path, schema: c.Schema, name: c.Server}
-	result, err := edit.File(e.path, edit.Options{}, func(editor *edit.Editor) error {
-		return change(editor, e.schema, e.name)
-	})
+func (c *serverEdit) edit(t *terminal, done string, change func(e *edit.Editor, schema, name string) error) (changed bool, err error) {
+	result, err := edit.File(c.Path, edit.Options{}, func(e *edit.Editor) error { return change(e, c.Schema, c.Server) })
 	if err != nil {
-		return e, editError(err, e.path)
+		return false, editError(err, c.Path)
 	}
-	if e.changed = result.Changed; !e.changed {
+	if !result.Changed {
 		state, _, _ := strings.Cut(done, " ")
 		done = "%s is already " + state + " in %s"
 	}
-	fmt.Fprintf(t.stderr, done+"\n", e.name, e.path)
-	return e, nil
+	fmt.Fprintf(t.stderr, done+"\n", c.Server, c.Path)
+	return result.Changed, nil
 }
 
 // editError adds advice to an error of a config edit.
@@ -160,29 +151,29 @@ func unknownSchema(err *edit.UnknownSchemaError, path string) error {
 	return withHint(text, "schemas: %s", strings.Join(err.Known, ", "))
 }
 
-// connectOnce connects to one server of the config and prints what check would say. A
-// server that fails is only a warning.
-func connectOnce(t *terminal, e edited) error {
-	file, err := t.load(e.path)
+// connectOnce connects to the server and prints what check would say. A server that fails is
+// only a warning.
+func (c *serverEdit) connectOnce(t *terminal) error {
+	file, err := t.load(c.Path)
 	if err != nil {
 		return err
 	}
 	file.ForOneCommand("error")
-	schema := cmp.Or(e.schema, "default")
+	schema := cmp.Or(c.Schema, "default")
 	p, err := file.Profile(schema)
 	if err != nil {
-		_, err = fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", e.name, schema)
+		_, err = fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", c.Server, schema)
 		return err
 	}
-	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != e.name })
+	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != c.Server })
 	return t.connect(file, schema, func(lists []app.ToolLists) error {
 		r := newCheckReport(lists)
 		r.print(t)
 		if r.Failed > 0 {
-			fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", e.name)
+			fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", c.Server)
 		}
 		if _, err := os.Stat(lockfile.Path(file.File)); err == nil {
-			fmt.Fprintf(t.stderr, "hint: there is a %s, so %s waits for review: mcpx pin %s\n", lockfile.Name, e.name, plain.Shell(e.name))
+			fmt.Fprintf(t.stderr, "hint: there is a %s, so %s waits for review: mcpx pin %s\n", lockfile.Name, c.Server, plain.Shell(c.Server))
 		}
 		return nil
 	})
