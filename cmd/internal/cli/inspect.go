@@ -44,16 +44,16 @@ func (c *inspectCmd) Run(t *terminal) error {
 		} else {
 			fmt.Fprintln(t.stdout, text)
 		}
-		return missing(absent)
+		return linesError(absent)
 	})
 }
 
-// missing returns an error if some of the tools do not exist.
-func missing(absent []string) error {
-	if len(absent) == 0 {
+// linesError returns an error of several lines, nil if there are none.
+func linesError(lines []string) error {
+	if len(lines) == 0 {
 		return nil
 	}
-	return errors.New(strings.Join(absent, "\n"))
+	return errors.New(strings.Join(lines, "\n"))
 }
 
 // printListing prints the text for a person: definitions over several lines, names in color.
@@ -89,7 +89,7 @@ func (c *inspectCmd) json(ctx context.Context, t *terminal, s *talk) error {
 		return t.writeJSON(tools[0].Raw)
 	case c.Tool != "":
 		_ = t.writeJSON(definitions(tools))
-		return missing(executor.Absent(u, c.Tool))
+		return linesError(executor.Absent(u, c.Tool))
 	}
 	b := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, u.Name))
 	b = rawjson.AppendMember(b, "state", rawjson.AppendString(nil, string(u.State)))

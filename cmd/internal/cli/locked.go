@@ -6,12 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/internal/lockfile"
-	"mcpx/registry/live"
 )
 
 // lockText is a lock file and its text.
@@ -55,11 +53,7 @@ func (c *checkCmd) compare(t *terminal, lock lockText, lists []app.ToolLists) er
 	if lock.Lock == nil {
 		return nil
 	}
-	for i := range lists { // servers that are never compared
-		p := &lists[i]
-		p.Upstreams = slices.DeleteFunc(slices.Clone(p.Upstreams), func(u *live.Upstream) bool { return u.Config.Pin == config.PinOff })
-	}
-	changes := newOffers(lists).changes(lock.Lock)
+	changes := changesOf(newOffers(lists), lock.Lock)
 	if c.SARIF != "" {
 		if err := os.WriteFile(c.SARIF, c.report(lock, changes), 0o644); err != nil {
 			return err
