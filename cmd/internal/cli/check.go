@@ -81,7 +81,7 @@ func (c *checkCmd) Run(t *terminal) error {
 		} else {
 			r.print(t)
 		}
-		if err := c.compare(t, lock, lists); err != nil {
+		if err := c.compare(t, file, lock, lists); err != nil {
 			return err
 		}
 		if r.Failed == 0 {
@@ -116,7 +116,6 @@ func newCheckReport(all []app.ToolLists) checkReport {
 		for i, u := range lists.Upstreams {
 			s := checked(u, &lists.Profile.Upstreams[i])
 			s.Schema = lists.Profile.Name
-			s.Tokens = u.Tokens()
 			r.Servers = append(r.Servers, s)
 			if s.ready() {
 				r.Ready++
@@ -130,12 +129,9 @@ func newCheckReport(all []app.ToolLists) checkReport {
 
 func checked(u *live.Upstream, c *config.Upstream) checkedServer {
 	s := checkedServer{
-		Name: u.Name, State: finalState(u), Transport: string(c.Transport),
+		Name: u.Name, State: finalState(u), Transport: transportOf(c), Tokens: u.Tokens(),
 		Tools: len(u.Tools), Prompts: len(u.Prompts), Resources: len(u.Resources), Templates: len(u.Templates),
 		StartupMS: u.StartupTime.Milliseconds(), Reason: u.Reason, Stderr: u.Stderr,
-	}
-	if c.Transport == config.TransportRemote {
-		s.Transport = "http" // tried first
 	}
 	switch {
 	case !s.ready():

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"slices"
 
 	"mcpx/config"
 	"mcpx/config/edit"
@@ -53,21 +54,18 @@ func (c *listCmd) Run(t *terminal) error {
 	}
 	warn(t.stderr, file.Warnings)
 	list := serverList{File: file.File, Servers: []listedServer{}, hasSchemas: len(file.Profiles) > 1 && c.Schema == ""}
-	found := false
 	var names []string
 	for i := range file.Profiles {
 		p := &file.Profiles[i]
 		names = append(names, p.Name)
-		if c.Schema != "" && c.Schema != p.Name {
-			continue
-		}
-		found = true
 		for _, u := range p.All() {
-			list.Servers = append(list.Servers, listed(p, &u))
+			if c.Schema == "" || c.Schema == p.Name {
+				list.Servers = append(list.Servers, listed(p, &u))
+			}
 		}
 	}
 	switch {
-	case !found:
+	case c.Schema != "" && !slices.Contains(names, c.Schema):
 		return usageError{unknownSchema(&edit.UnknownSchemaError{Name: c.Schema, Known: names}, file.File)}
 	case c.JSON:
 		return t.encode(list)
@@ -78,14 +76,18 @@ func (c *listCmd) Run(t *terminal) error {
 // listed returns a server without its secrets.
 func listed(p *config.Profile, u *config.Upstream) listedServer {
 	public := u.Public()
-	s := listedServer{
-		Schema: p.Name, SchemaEnabled: p.Enabled, Name: u.Name, Enabled: !u.Disabled(), Transport: string(u.Transport),
+	return listedServer{
+		Schema: p.Name, SchemaEnabled: p.Enabled, Name: u.Name, Enabled: !u.Disabled(), Transport: transportOf(u),
 		Command: public.Command, Args: public.Args, URL: public.URL, Description: u.Description,
 	}
+}
+
+// transportOf returns how a server is reached.
+func transportOf(u *config.Upstream) string {
 	if u.Transport == config.TransportRemote {
-		s.Transport = string(config.TransportHTTP) // tried first
+		return string(config.TransportHTTP) // tried first
 	}
-	return s
+	return string(u.Transport)
 }
 
 // print shows the list as a table.

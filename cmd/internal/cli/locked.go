@@ -12,50 +12,41 @@ import (
 	"mcpx/internal/lockfile"
 )
 
-// lockText is a lock file and its text.
-type lockText struct {
-	*lockfile.Lock
-	path   string
-	text   []byte
-	review string // the command that shows what has changed
-	pin    string // the command that approves it
-}
-
-// lock reads the lock file. Only check --locked needs one.
-func (c *checkCmd) lock(t *terminal, file *config.Config) (l lockText, err error) {
+// lock reads the lock file. Only check --locked needs one; otherwise there may be none to compare
+// with.
+func (c *checkCmd) lock(t *terminal, file *config.Config) (*lockfile.Lock, error) {
 	switch {
 	case !c.Locked && c.SARIF != "":
-		return l, usageError{errors.New("--sarif needs --locked")}
+		return nil, usageError{errors.New("--sarif needs --locked")}
 	case c.Locked && t.adhoc != nil:
-		return l, usageError{errors.New("--locked needs a config file, not a url or a command")}
+		return nil, usageError{errors.New("--locked needs a config file, not a url or a command")}
 	case t.adhoc != nil:
-		return l, nil
+		return nil, nil
 	}
-	l.path, l.review, l.pin = lockfile.Path(file.File), file.PinCommand("--diff"), file.PinCommand()
-	if l.Lock, err = lockfile.Read(l.path); err == nil {
-		l.text, err = os.ReadFile(l.path)
-	}
+	path := lockfile.Path(file.File)
+	lock, err := lockfile.Read(path)
 	isAbsent := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err == nil || c.Locked && !isAbsent:
-		return l, err
+		return lock, err
 	case c.Locked:
-		return l, usageError{withHint(fmt.Errorf("there is no %s", l.path), "%s creates it", l.pin)}
+		return nil, usageError{withHint(fmt.Errorf("there is no %s", path), "%s creates it", file.PinCommand())}
 	case !isAbsent:
 		fmt.Fprintf(t.stderr, "warning: mcpx starts no server when it serves: %v\n", err)
 	}
-	return lockText{}, nil
+	return nil, nil
 }
 
-// compare prints the differences from the lock file. With --locked, it returns an error if
-// one needs a review.
-func (c *checkCmd) compare(t *terminal, lock lockText, lists []app.ToolLists) error {
-	if lock.Lock == nil {
+// compare prints the differences from the lock. With --locked, it returns an error if one needs
+// a review.
+func (c *checkCmd) compare(t *terminal, file *config.Config, lock *lockfile.Lock, lists []app.ToolLists) error {
+	if lock == nil {
 		return nil
 	}
-	changes := changesOf(newOffers(lists), lock.Lock)
+	path, review := lockfile.Path(file.File), file.PinCommand("--diff")
+	changes := changesOf(newOffers(lists), lock)
 	if c.SARIF != "" {
-		if err := os.WriteFile(c.SARIF, c.report(lock, changes), 0o644); err != nil {
+		if err := c.writeSARIF(path, changes); err != nil {
 			return err
 		}
 	}
@@ -67,7 +58,7 @@ func (c *checkCmd) compare(t *terminal, lock lockText, lists []app.ToolLists) er
 	}
 	if !c.Locked {
 		if count > 0 {
-			fmt.Fprintf(t.stderr, "warning: %s not approved in %s; review them with %s\n", plural(count, "change"), lock.path, lock.review)
+			fmt.Fprintf(t.stderr, "warning: %s not approved in %s; review them with %s\n", plural(count, "change"), path, review)
 		}
 		return nil
 	}
@@ -77,17 +68,21 @@ func (c *checkCmd) compare(t *terminal, lock lockText, lists []app.ToolLists) er
 	if count == 0 {
 		return nil
 	}
-	return withHint(fmt.Errorf("%s not approved in %s", plural(count, "change"), lock.path), "review them with %s, approve them with %s, and commit the lock file", lock.review, lock.pin)
+	return withHint(fmt.Errorf("%s not approved in %s", plural(count, "change"), path), "review them with %s, approve them with %s, and commit the lock file", review, file.PinCommand())
 }
 
-// report returns the SARIF file. It names the lock file relative to the working directory,
+// writeSARIF writes the SARIF file. It names the lock file relative to the working directory,
 // which is that of the repository in CI.
-func (c *checkCmd) report(lock lockText, changes []lockfile.Change) []byte {
-	file := lock.path
+func (c *checkCmd) writeSARIF(lock string, changes []lockfile.Change) error {
+	text, err := os.ReadFile(lock)
+	if err != nil {
+		return err
+	}
 	if folder, err := os.Getwd(); err == nil {
-		if relative, err := filepath.Rel(folder, lock.path); err == nil {
-			file = relative
+		if relative, err := filepath.Rel(folder, lock); err == nil {
+			lock = relative
 		}
 	}
-	return lockfile.Report{Version: app.Version(), File: filepath.ToSlash(file), Text: lock.text, Changes: changes}.SARIF()
+	report := lockfile.Report{Version: app.Version(), File: filepath.ToSlash(lock), Text: text, Changes: changes}
+	return os.WriteFile(c.SARIF, report.SARIF(), 0o644)
 }
