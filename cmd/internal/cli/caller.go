@@ -25,13 +25,8 @@ type caller struct {
 	out    io.Writer
 	in     *bufio.Reader // nil: there is no person
 
-	mu   sync.Mutex    // one question at a time
-	next chan lineRead // the line that is being read; nil if none is
-}
-
-type lineRead struct {
-	text string
-	err  error
+	mu   sync.Mutex             // one question at a time
+	next <-chan reading[string] // the line that is being read; nil if none is
 }
 
 func newCaller(t *terminal, s *talk) *caller {
@@ -141,17 +136,12 @@ func (c *caller) ask(ctx context.Context, q question) ([]byte, error) {
 // be cancelled, so that its line goes to the next question.
 func (c *caller) line(ctx context.Context) (string, error) {
 	if c.next == nil {
-		next := make(chan lineRead, 1)
-		c.next = next
-		go func() {
-			text, err := c.in.ReadString('\n')
-			next <- lineRead{text, err}
-		}()
+		c.next = start(func() (string, error) { return c.in.ReadString('\n') })
 	}
 	select {
 	case l := <-c.next:
 		c.next = nil
-		return strings.TrimSpace(l.text), l.err
+		return strings.TrimSpace(l.value), l.err
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}

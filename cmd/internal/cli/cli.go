@@ -86,7 +86,6 @@ const (
 // run is the whole program; it returns the exit code.
 func run(name string, args []string, t *terminal) (code int) {
 	var c cli
-	t.args = args
 	exited := -1
 	parser, err := kong.New(&c,
 		kong.Name(name),

@@ -18,15 +18,14 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// terminal is the surroundings of a command: its streams, arguments and context.
+// terminal is the surroundings of a command: its streams and context.
 type terminal struct {
 	ctx     context.Context
 	release func() // makes the next signal end the process at once
 	stdin   io.Reader
 	stdout  *output
 	stderr  io.Writer
-	isHTTP  bool // serve over HTTP by default
-	args    []string
+	isHTTP  bool     // serve over HTTP by default
 	command []string // of mcpx add, after "--"
 
 	adhoc *config.Config // of a server given by url or command; nil if it is in a config
@@ -89,22 +88,30 @@ func (t *terminal) readLine() (string, error) {
 	return await(t.ctx, func() (string, error) { return bufio.NewReader(t.stdin).ReadString('\n') })
 }
 
-// await returns what read returns, or errInterrupted if ctx ends first. A read of a
-// terminal cannot be canceled, so it goes on then.
+// await returns what read returns, or errInterrupted if ctx ends first.
 func await[T any](ctx context.Context, read func() (T, error)) (value T, err error) {
-	done := make(chan struct{})
-	var got T
-	var failed error
-	go func() {
-		defer close(done)
-		got, failed = read()
-	}()
 	select {
-	case <-done:
-		return got, failed
+	case r := <-start(read):
+		return r.value, r.err
 	case <-ctx.Done():
 		return value, errInterrupted
 	}
+}
+
+// start reads in the background. A read of a terminal cannot be canceled.
+func start[T any](read func() (T, error)) <-chan reading[T] {
+	done := make(chan reading[T], 1)
+	go func() {
+		value, err := read()
+		done <- reading[T]{value, err}
+	}()
+	return done
+}
+
+// reading is what a read returned.
+type reading[T any] struct {
+	value T
+	err   error
 }
 
 // printf prints to stdout. It returns the first error of all that was printed.
