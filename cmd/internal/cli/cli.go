@@ -1,5 +1,5 @@
-// Package cli is the command line, with one file per command. The two programs differ
-// only in their name and in their default front.
+// Package cli is the command line. Each command, or group of commands, has a file. The two
+// programs differ only in their name and in their default front.
 //
 // A command is a struct with its flags and arguments. Kong fills it in and calls its Run.
 // The text of its Help is shown below the flags.
