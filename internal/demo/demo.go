@@ -6,10 +6,9 @@
 //   - show: progress, an image, a structured result, a question to the person, a
 //     prompt and a resource
 //
-// conversation.go reads and writes messages, methods.go handles the requests of MCP, and
-// each server has its own file. The package does not use mcp-go's server, because that
-// would add 6 ms to every start of mcpx (docs/adr/0005), and it sends progress after the
-// result.
+// conversation.go handles the messages of a client, and each server has its own file. The
+// package does not use mcp-go's server, because that would add 6 ms to every start of mcpx
+// (docs/adr/0005), and it sends progress after the result.
 package demo
 
 import (
