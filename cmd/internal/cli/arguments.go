@@ -60,17 +60,25 @@ func wholeArguments(from string, raw []byte) (arguments, error) {
 	return arguments{raw: raw}, nil
 }
 
-// texts returns the arguments as pairs. All values must be strings.
-func (a arguments) texts() ([]pair, error) {
+// texts returns the arguments of a prompt, which are strings.
+func (a arguments) texts() (map[string]string, error) {
 	pairs := a.pairs
 	for key, value := range rawjson.Members(a.raw) {
-		text, ok := rawjson.String(value)
-		if !ok {
+		if rawjson.Kind(value) != '"' {
 			return nil, usageError{fmt.Errorf("the value of %q must be a string: a prompt takes nothing else", key)}
 		}
-		pairs = append(pairs, pair{key: key, text: text})
+		pairs = append(pairs, pair{key: key, json: value})
 	}
-	return pairs, nil
+	texts := map[string]string{}
+	for _, p := range pairs {
+		if _, isGiven := texts[p.key]; isGiven {
+			return nil, usageError{fmt.Errorf("%q is given twice", p.key)}
+		}
+		if texts[p.key] = p.text; p.json != nil {
+			texts[p.key] = bare(p.json)
+		}
+	}
+	return texts, nil
 }
 
 // checkJSON returns an error with FILE:LINE:COLUMN if a text is not JSON.

@@ -142,14 +142,14 @@ Examples:
 
 // authStatus is an element of auth status --json.
 type authStatus struct {
-	Server  string     `json:"server"`
-	State   string     `json:"state"`
-	Account string     `json:"account,omitempty"`
-	Issuer  string     `json:"issuer,omitempty"`
-	Scopes  []string   `json:"scopes,omitempty"`
-	Expires *time.Time `json:"expires,omitempty"`
-	Renews  bool       `json:"renews,omitempty"`
-	Store   string     `json:"store,omitempty"`
+	Server  string    `json:"server"`
+	State   string    `json:"state"`
+	Account string    `json:"account,omitempty"`
+	Issuer  string    `json:"issuer,omitempty"`
+	Scopes  []string  `json:"scopes,omitempty"`
+	Expires time.Time `json:"expires,omitzero"`
+	Renews  bool      `json:"renews,omitempty"`
+	Store   string    `json:"store,omitempty"`
 }
 
 // The states of auth status. A server without tokens may not need any.
@@ -210,10 +210,8 @@ func statusOf(ctx context.Context, accounts *auth.Accounts, u *config.Upstream) 
 	if got.SignedIn {
 		s.State = stateSignedIn
 	}
-	s.Account, s.Issuer, s.Scopes, s.Renews, s.Store = got.Account, got.Issuer, got.Scopes, got.Renews, got.Store
-	if !got.Expires.IsZero() {
-		s.Expires = &got.Expires
-	}
+	s.Account, s.Issuer, s.Scopes, s.Expires = got.Account, got.Issuer, got.Scopes, got.Expires
+	s.Renews, s.Store = got.Renews, got.Store
 	return s
 }
 
@@ -224,10 +222,10 @@ func (s authStatus) row(now time.Time) []cell {
 	}
 	expires := ""
 	switch {
-	case s.Expires == nil:
+	case s.Expires.IsZero():
 	case s.Renews:
 		expires = "renews itself"
-	case now.After(*s.Expires):
+	case now.After(s.Expires):
 		expires = "expired"
 	default:
 		expires = "in " + s.Expires.Sub(now).Round(time.Minute).String()

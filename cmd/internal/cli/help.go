@@ -177,11 +177,8 @@ func manual(program *kong.Node) string {
 	for _, command := range program.Leaves(true) {
 		line(".SS %s", roff(program.Name+" "+usageOf(command)))
 		line("%s", roff(command.Help))
-		for _, group := range command.AllFlags(true) {
-			for _, flag := range group {
-				if flag.Name == "help" || flag.Name == "version" { // every command has them
-					continue
-				}
+		for _, flag := range flagsOf(command) {
+			if flag.Name != "help" && flag.Name != "version" { // every command has them
 				line(".TP\n.B %s\n%s", roff(flag.String()), roff(flag.Help))
 			}
 		}

@@ -33,11 +33,11 @@ func (promptsCmd) Help() string {
 }
 
 func (c *promptsCmd) Run(t *terminal) error {
-	arguments, err := readArguments(t, c.Arguments)
+	given, err := readArguments(t, c.Arguments)
 	if err != nil {
 		return err
 	}
-	pairs, err := arguments.texts()
+	arguments, err := given.texts()
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *promptsCmd) Run(t *terminal) error {
 		if c.Prompt == "" {
 			return c.list(t, u)
 		}
-		params, err := promptParams(u, c.Prompt, pairs)
+		params, err := promptParams(u, c.Prompt, arguments)
 		if err != nil {
 			return err
 		}
@@ -87,36 +87,21 @@ func (c *promptsCmd) list(t *terminal, u *live.Upstream) error {
 
 // promptParams returns the params of prompts/get. Missing arguments are found before
 // anything is sent.
-func promptParams(u *live.Upstream, name string, pairs []pair) ([]byte, error) {
+func promptParams(u *live.Upstream, name string, arguments map[string]string) ([]byte, error) {
 	at := slices.IndexFunc(u.Prompts, func(p lists.Item) bool { return p.Key == name })
 	if at < 0 {
 		return nil, executor.UnknownPrompt(u, name)
 	}
-	arguments := []byte("{")
-	given := map[string]bool{}
-	for _, p := range pairs {
-		if given[p.key] {
-			return nil, usageError{fmt.Errorf("%q is given twice", p.key)}
-		}
-		given[p.key] = true
-		value := rawjson.AppendString(nil, p.text)
-		if _, isText := rawjson.String(p.json); isText {
-			value = p.json
-		} else if p.json != nil { // all arguments of a prompt are strings
-			value = rawjson.AppendString(nil, string(p.json))
-		}
-		arguments = rawjson.AppendMember(arguments, p.key, value)
-	}
 	for argument := range rawjson.Elements(rawjson.Get(u.Prompts[at].Raw, "arguments")) {
-		if key := member(argument, "name"); isTrue(argument, "required") && !given[key] {
+		key := member(argument, "name")
+		if _, isGiven := arguments[key]; !isGiven && isTrue(argument, "required") {
 			return nil, fmt.Errorf("prompt %q needs the argument %q; write %s=VALUE", name, plain.Line(key), plain.Line(key))
 		}
 	}
-	params := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, name))
-	if len(pairs) > 0 { // some servers reject an empty object
-		params = rawjson.AppendMember(params, "arguments", append(arguments, '}'))
-	}
-	return append(params, '}'), nil
+	return rawjson.Encode(struct {
+		Name      string            `json:"name"`
+		Arguments map[string]string `json:"arguments,omitempty"` // some servers reject an empty object
+	}{name, arguments}), nil
 }
 
 // print prints the messages of a prompt, each below its role.
