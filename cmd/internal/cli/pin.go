@@ -39,35 +39,23 @@ func (c *pinCmd) Run(t *terminal) error {
 		return err
 	}
 	file.ForOneCommand(c.LogLevel)
-	path := lockfile.Path(file.File)
-	old, err := lockfile.Read(path)
+	old, err := lockfile.Read(lockfile.Path(file.File))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		old = nil
 	case err != nil:
 		return withHint(err, "restore the file, or delete it and run mcpx pin again")
 	}
-	configured := configuredKeys(file)
 	if err := c.selectServers(file); err != nil {
 		return err
 	}
 	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
 		offers := newOffers(lists)
-		if err := c.review(t, path, old, offers, configured); err != nil {
+		if err := c.review(t, file, old, offers); err != nil {
 			return err
 		}
 		return failed(offers)
 	})
-}
-
-// configuredKeys returns the keys of all servers in the config, also of disabled ones.
-func configuredKeys(file *config.Config) (keys []string) {
-	for i := range file.Profiles {
-		for _, u := range file.Profiles[i].All() {
-			keys = append(keys, lockfile.Key(file.Profiles[i].Name, u.Name))
-		}
-	}
-	return keys
 }
 
 // selectServers removes the servers that are not named, and those that are never compared.
@@ -92,12 +80,13 @@ func (c *pinCmd) selectServers(file *config.Config) error {
 }
 
 // review shows the changes and writes the lock file if they are accepted.
-func (c *pinCmd) review(t *terminal, path string, old *lockfile.Lock, offers []offer, configured []string) error {
+func (c *pinCmd) review(t *terminal, file *config.Config, old *lockfile.Lock, offers []offer) error {
+	path := lockfile.Path(file.File)
 	changes := changesOf(offers, old)
 	if err := c.show(t, old, changes); err != nil || c.Diff {
 		return err
 	}
-	next := merge(old, offers, configured)
+	next := merge(file, old, offers)
 	if old != nil && len(changes) == 0 && len(next.Servers) == len(old.Servers) {
 		return t.printf("%s is up to date\n", path)
 	}
@@ -189,11 +178,14 @@ func changesOf(offers []offer, old *lockfile.Lock) (changes []lockfile.Change) {
 
 // merge returns the new lock: with the servers that started, and the others of the old
 // lock, unless they are not in the config any more.
-func merge(old *lockfile.Lock, offers []offer, configured []string) *lockfile.Lock {
+func merge(file *config.Config, old *lockfile.Lock, offers []offer) *lockfile.Lock {
 	next := &lockfile.Lock{Servers: map[string]*lockfile.Server{}}
-	for _, key := range configured {
-		if s := old.Server(key); s != nil {
-			next.Servers[key] = s
+	for i := range file.Profiles {
+		for _, u := range file.Profiles[i].All() { // also the disabled ones
+			key := lockfile.Key(file.Profiles[i].Name, u.Name)
+			if s := old.Server(key); s != nil {
+				next.Servers[key] = s
+			}
 		}
 	}
 	for _, o := range offers {

@@ -20,8 +20,8 @@ type Collection struct {
 	Files  []File   // the files that exist
 	Notes  []string // what the user must know about the servers
 
-	servers []server
-	known   int // how many servers were added by Know
+	servers []entry // as mcpx's config has them
+	known   int     // how many servers were added by Know
 }
 
 // File is a config file that was found.
@@ -31,15 +31,9 @@ type File struct {
 	Err     error    // why the file could not be read
 }
 
-// server is a server as mcpx's config has it.
-type server struct {
-	name string
-	raw  []byte
-}
-
 // Know adds a server that mcpx's config has already, before any others are added.
 func (c *Collection) Know(name string, raw []byte) {
-	c.servers = append(c.servers, server{name, raw})
+	c.servers = append(c.servers, entry{name: name, raw: raw})
 	c.known = len(c.servers)
 }
 
@@ -147,7 +141,7 @@ func (c *Collection) add(p Place, e entry, found contents) bool {
 	if free != name {
 		note("another server has this name; called %q here", free)
 	}
-	c.servers = append(c.servers, server{free, raw})
+	c.servers = append(c.servers, entry{name: free, raw: raw})
 	return true
 }
 
@@ -164,7 +158,7 @@ func (c *Collection) freeName(name, client string, raw []byte) (free string, isK
 		}
 		runes := []rune(name)
 		free = string(runes[:min(len(runes), config.MaxName-len(suffix))]) + suffix
-		at := slices.IndexFunc(c.servers, func(s server) bool { return s.name == free })
+		at := slices.IndexFunc(c.servers, func(s entry) bool { return s.name == free })
 		if at < 0 {
 			return free, false
 		}
