@@ -37,6 +37,8 @@ type Config struct {
 	AlwaysLoad bool // ask clients that defer tools to show the two tools from the start
 
 	Warnings []jsonfile.Problem // problems that do not prevent the start
+
+	unchanged *Config // what Show shows; nil: the config itself
 }
 
 // Profile returns the enabled profile with this name.

@@ -55,7 +55,7 @@ func (u *Upstream) inherit(c *Config) {
 	}
 }
 
-// StartAll makes all upstreams eager, for commands that run once.
+// StartAll makes all upstreams eager.
 func (c *Config) StartAll() {
 	for i := range c.Profiles {
 		for j := range c.Profiles[i].Upstreams {
@@ -63,6 +63,16 @@ func (c *Config) StartAll() {
 			u.Start, u.IdleStop = StartEager, 0
 		}
 	}
+}
+
+// ForOneCommand changes the config for a command that runs once: all upstreams are eager,
+// results stay whole, because a handle would end with the command, and mcpx logs at this level.
+// Show still shows the config as it was before.
+func (c *Config) ForOneCommand(logLevel string) {
+	unchanged := *c
+	c.unchanged = &unchanged
+	c.StartAll()
+	c.Logging.Level, c.Limits.ResultTokens = logLevel, 0
 }
 
 // environment has what the file refers to: variables and folders.

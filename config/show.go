@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"mcpx/internal/policy"
@@ -11,6 +12,7 @@ import (
 // Show returns the config as JSON in the shape with schemas. It includes defaults and
 // disabled upstreams, keeps references as they are written and hides secrets.
 func (c *Config) Show() []byte {
+	c = cmp.Or(c.unchanged, c)
 	return indent(show(append([]field{c.schemas()}, c.sections()...)))
 }
 

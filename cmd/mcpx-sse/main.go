@@ -4,4 +4,4 @@ package main
 
 import "mcpx/cmd/internal/cli"
 
-func main() { cli.Main("mcpx-sse", cli.HTTP) }
+func main() { cli.Main("mcpx-sse") }

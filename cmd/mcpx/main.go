@@ -4,4 +4,4 @@ package main
 
 import "mcpx/cmd/internal/cli"
 
-func main() { cli.Main("mcpx", cli.Stdio) }
+func main() { cli.Main("mcpx") }

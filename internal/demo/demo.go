@@ -6,10 +6,9 @@
 //   - show: progress, an image, a structured result, a question to the person, a
 //     prompt and a resource
 //
-// conversation.go reads and writes messages, methods.go handles the requests of MCP, and
-// each server has its own file. The package does not use mcp-go's server, because that
-// would add 6 ms to every start of mcpx (docs/adr/0005), and it sends progress after the
-// result.
+// conversation.go handles the messages of a client, and each server has its own file. The
+// package does not use mcp-go's server, because that would add 6 ms to every start of mcpx
+// (docs/adr/0005), and it sends progress after the result.
 package demo
 
 import (
@@ -17,6 +16,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"mcpx/internal/rawjson"
 )
 
 // Options configure a server.
@@ -57,6 +58,9 @@ func Serve(ctx context.Context, name string, o Options, in io.Reader, out io.Wri
 			return err
 		}
 		s.name, s.version = "mcpx-demo-"+name, o.Version
+		for i := range s.tools {
+			s.tools[i].Annotations = json.RawMessage(readOnly)
+		}
 		return s.serve(ctx, in, out)
 	}
 	return fmt.Errorf("unknown demo %q", name)
@@ -73,12 +77,12 @@ type server struct {
 
 // tool is a tool and its function.
 type tool struct {
-	Name        string      `json:"name"`
-	Title       string      `json:"title"`
-	Description string      `json:"description"`
-	Input       schema      `json:"inputSchema"`
-	Output      schema      `json:"outputSchema,omitempty"` // of the structured result; empty: it has none
-	Annotations annotations `json:"annotations"`
+	Name        string          `json:"name"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Input       schema          `json:"inputSchema"`
+	Output      schema          `json:"outputSchema,omitempty"` // of the structured result; empty: it has none
+	Annotations json.RawMessage `json:"annotations"`            // set by Serve
 
 	run func(ctx context.Context, c *call) (*result, error)
 }
@@ -86,14 +90,9 @@ type tool struct {
 // schema is a JSON Schema.
 type schema = json.RawMessage
 
-// annotations say that a tool only reads, as every tool here does. Clients may call it
-// without asking the person.
-type annotations struct{}
-
-// MarshalJSON implements json.Marshaler.
-func (annotations) MarshalJSON() ([]byte, error) {
-	return []byte(`{"readOnlyHint":true,"openWorldHint":false}`), nil
-}
+// readOnly are the annotations of a tool that only reads, as every tool here does. Clients may
+// call it without asking the person.
+const readOnly = `{"readOnlyHint":true,"openWorldHint":false}`
 
 // result is the result of a call.
 type result struct {
@@ -118,7 +117,7 @@ func text(format string, values ...any) *result {
 // structured returns a structured result, and the same as text for clients that do not
 // support structured results.
 func structured(value any) *result {
-	r := text("%s", encode(value))
+	r := text("%s", rawjson.Encode(value))
 	r.Structured = value
 	return r
 }

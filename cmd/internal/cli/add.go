@@ -54,7 +54,7 @@ func (c *addCmd) Run(t *terminal) error {
 		return err
 	}
 	if c.Path == config.UserFile(os.LookupEnv) {
-		if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
+		if _, err := makeFolder(c.Path); err != nil {
 			return writeError(err)
 		}
 	}
@@ -73,11 +73,10 @@ func (c *addCmd) Run(t *terminal) error {
 	if server.Cwd != "" && c.Cwd == "" {
 		fmt.Fprintf(t.stderr, "note: it is started in %s, since its command line names files there\n", server.Cwd)
 	}
-	added := edited{path: c.Path, schema: c.Schema, name: c.Name}
-	if err := warnOfSecrets(t, added); err != nil || c.NoCheck {
+	if err := c.warnOfSecrets(t); err != nil || c.NoCheck {
 		return err
 	}
-	return connectOnce(t, added)
+	return (&serverEdit{c.configFile, c.Name, c.Schema}).connectOnce(t)
 }
 
 // failed explains why the server was not added.
@@ -191,18 +190,16 @@ func (c *addCmd) folder(server []byte) string {
 }
 
 // warnOfSecrets explains how to keep secrets out of the file.
-func warnOfSecrets(t *terminal, added edited) error {
-	file, err := t.load(added.path)
+func (c *addCmd) warnOfSecrets(t *terminal) error {
+	file, err := t.load(c.Path)
 	if err != nil {
 		return err
 	}
 	for i := range file.Profiles {
 		p := &file.Profiles[i]
 		for _, u := range p.All() {
-			if u.Name != added.name || p.Name != cmp.Or(added.schema, "default") {
-				continue
-			}
-			if places := u.LiteralSecrets(); len(places) > 0 {
+			isAdded := u.Name == c.Name && p.Name == cmp.Or(c.Schema, "default")
+			if places := u.LiteralSecrets(); isAdded && len(places) > 0 {
 				fmt.Fprintf(t.stderr, "hint: the file now has what looks like a secret (%s); to keep it out, write a reference in single quotes: '${NAME}', or '${keyring:NAME}' after mcpx secret set NAME\n", strings.Join(places, ", "))
 			}
 		}

@@ -2,12 +2,17 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"mcpx/config"
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
+	"mcpx/internal/lockfile"
 	"mcpx/registry/live"
 )
 
@@ -76,14 +81,12 @@ func (c *checkCmd) Run(t *terminal) error {
 	}
 	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
 		r := newCheckReport(lists)
-		show := r.print
 		if c.JSON {
-			show = func(t *terminal) error { return t.encode(r) }
+			_ = t.encode(r)
+		} else {
+			r.print(t)
 		}
-		if err := show(t); err != nil {
-			return err
-		}
-		if err := c.compare(t, lock, lists); err != nil {
+		if err := c.compare(t, file, lock, lists); err != nil {
 			return err
 		}
 		if r.Failed == 0 {
@@ -96,7 +99,6 @@ func (c *checkCmd) Run(t *terminal) error {
 // connect starts the servers of a schema, or of all enabled schemas if the name is
 // empty. It calls use once every server is ready or has failed.
 func (t *terminal) connect(file *config.Config, schema string, use func(lists []app.ToolLists) error) error {
-	file.StartAll()
 	line := newStatus(t.stderr)
 	a, err := app.New(file, schema, line)
 	if err != nil {
@@ -119,7 +121,6 @@ func newCheckReport(all []app.ToolLists) checkReport {
 		for i, u := range lists.Upstreams {
 			s := checked(u, &lists.Profile.Upstreams[i])
 			s.Schema = lists.Profile.Name
-			s.Tokens = u.Tokens()
 			r.Servers = append(r.Servers, s)
 			if s.ready() {
 				r.Ready++
@@ -133,12 +134,9 @@ func newCheckReport(all []app.ToolLists) checkReport {
 
 func checked(u *live.Upstream, c *config.Upstream) checkedServer {
 	s := checkedServer{
-		Name: u.Name, State: finalState(u), Transport: string(c.Transport),
+		Name: u.Name, State: finalState(u), Transport: transportOf(c), Tokens: u.Tokens(),
 		Tools: len(u.Tools), Prompts: len(u.Prompts), Resources: len(u.Resources), Templates: len(u.Templates),
 		StartupMS: u.StartupTime.Milliseconds(), Reason: u.Reason, Stderr: u.Stderr,
-	}
-	if c.Transport == config.TransportRemote {
-		s.Transport = "http" // tried first
 	}
 	switch {
 	case !s.ready():
@@ -158,9 +156,10 @@ func finalState(u *live.Upstream) string {
 }
 
 // print prints the report as a table, followed by advice for each server that failed.
-func (r checkReport) print(t *terminal) error {
+func (r checkReport) print(t *terminal) {
 	if len(r.Servers) == 0 {
-		return t.printf("no servers are enabled\n")
+		fmt.Fprintln(t.stdout, "no servers are enabled")
+		return
 	}
 	list := t.table("schema", "server", "state", "transport", "tools", "tokens", "start-up", "reason")
 	for _, s := range r.Servers {
@@ -169,9 +168,7 @@ func (r checkReport) print(t *terminal) error {
 	if !r.hasSchemas {
 		list.dropFirst()
 	}
-	if err := list.writeTo(t.stdout); err != nil {
-		return err
-	}
+	list.writeTo(t.stdout)
 	for i, s := range r.Servers {
 		switch {
 		case !s.ready() && slices.Contains(list.cut, i+1): // below the titles
@@ -182,7 +179,6 @@ func (r checkReport) print(t *terminal) error {
 			fmt.Fprintf(t.stdout, "\n%s: %s\n", t.paint().Text(ansi.Cyan, s.Name), s.Next)
 		}
 	}
-	return nil
 }
 
 // row returns the server's row of the table.
@@ -231,4 +227,79 @@ func plural(n int, thing string) string {
 		return "1 " + thing
 	}
 	return thousands(n) + " " + thing + "s"
+}
+
+// lock reads the lock file. Only check --locked needs one; otherwise there may be none to compare
+// with.
+func (c *checkCmd) lock(t *terminal, file *config.Config) (*lockfile.Lock, error) {
+	switch {
+	case !c.Locked && c.SARIF != "":
+		return nil, usageError{errors.New("--sarif needs --locked")}
+	case c.Locked && t.adhoc != nil:
+		return nil, usageError{errors.New("--locked needs a config file, not a url or a command")}
+	case t.adhoc != nil:
+		return nil, nil
+	}
+	path := lockfile.Path(file.File)
+	lock, err := lockfile.Read(path)
+	isAbsent := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err == nil || c.Locked && !isAbsent:
+		return lock, err
+	case c.Locked:
+		return nil, usageError{withHint(fmt.Errorf("there is no %s", path), "%s creates it", file.PinCommand())}
+	case !isAbsent:
+		fmt.Fprintf(t.stderr, "warning: mcpx starts no server when it serves: %v\n", err)
+	}
+	return nil, nil
+}
+
+// compare prints the differences from the lock. With --locked, it returns an error if one needs
+// a review.
+func (c *checkCmd) compare(t *terminal, file *config.Config, lock *lockfile.Lock, lists []app.ToolLists) error {
+	if lock == nil {
+		return nil
+	}
+	path, review := lockfile.Path(file.File), file.PinCommand("--diff")
+	changes := changesOf(newOffers(lists), lock)
+	if c.SARIF != "" {
+		if err := c.writeSARIF(path, changes); err != nil {
+			return err
+		}
+	}
+	count := 0
+	for _, change := range changes {
+		if !change.IsNotice() {
+			count++
+		}
+	}
+	if !c.Locked {
+		if count > 0 {
+			fmt.Fprintf(t.stderr, "warning: %s not approved in %s; review them with %s\n", plural(count, "change"), path, review)
+		}
+		return nil
+	}
+	if !c.JSON && len(changes) > 0 {
+		fmt.Fprintf(t.stdout, "\n%s", reviewText(t, changes))
+	}
+	if count == 0 {
+		return nil
+	}
+	return withHint(fmt.Errorf("%s not approved in %s", plural(count, "change"), path), "review them with %s, approve them with %s, and commit the lock file", review, file.PinCommand())
+}
+
+// writeSARIF writes the SARIF file. It names the lock file relative to the working directory,
+// which is that of the repository in CI.
+func (c *checkCmd) writeSARIF(lock string, changes []lockfile.Change) error {
+	text, err := os.ReadFile(lock)
+	if err != nil {
+		return err
+	}
+	if folder, err := os.Getwd(); err == nil {
+		if relative, err := filepath.Rel(folder, lock); err == nil {
+			lock = relative
+		}
+	}
+	report := lockfile.Report{Version: app.Version(), File: filepath.ToSlash(lock), Text: text, Changes: changes}
+	return os.WriteFile(c.SARIF, report.SARIF(), 0o644)
 }

@@ -1,11 +1,12 @@
-// Package cli is the command line, with one file per command. The two programs differ
-// only in their name and in their default front.
+// Package cli is the command line. Each command, or group of commands, has a file. The two
+// programs differ only in their name and in their default front.
 //
 // A command is a struct with its flags and arguments. Kong fills it in and calls its Run.
 // The text of its Help is shown below the flags.
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,23 +60,17 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// Front is how a program serves by default.
-type Front string
+// nameHTTP is the program that serves over HTTP by default.
+const nameHTTP = "mcpx-sse"
 
-// The fronts.
-const (
-	Stdio Front = "stdio"
-	HTTP  Front = "http"
-)
-
-// Main runs the program and ends the process.
-func Main(name string, front Front) {
+// Main runs the program with that name, mcpx or mcpx-sse, and ends the process.
+func Main(name string) {
 	child.WatchIfAsked()
 	child.SandboxIfAsked()
 	// Writing to a client that is gone must return an error, not end the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(name, os.Args[1:], &terminal{ctx: ctx, release: stop, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, front: front})
+	code := run(name, os.Args[1:], &terminal{ctx: ctx, release: stop, stdin: os.Stdin, stdout: &output{file: os.Stdout}, stderr: os.Stderr, isHTTP: name == nameHTTP})
 	stop()
 	os.Exit(code)
 }
@@ -91,7 +86,6 @@ const (
 // run is the whole program; it returns the exit code.
 func run(name string, args []string, t *terminal) (code int) {
 	var c cli
-	t.args = args
 	exited := -1
 	parser, err := kong.New(&c,
 		kong.Name(name),
@@ -123,7 +117,8 @@ func run(name string, args []string, t *terminal) (code int) {
 	case err != nil:
 		return complain(t.stderr, misused(err))
 	}
-	return complain(t.stderr, k.Run(t))
+	err = k.Run(t)
+	return complain(t.stderr, cmp.Or(t.stdout.err, err))
 }
 
 // complain prints an error, if any, and returns the exit code.

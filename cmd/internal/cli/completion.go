@@ -2,6 +2,7 @@ package cli
 
 import (
 	"embed"
+	"fmt"
 	"os"
 	"strings"
 
@@ -47,9 +48,7 @@ type completeCmd struct {
 
 func (c *completeCmd) Run(t *terminal, k *kong.Kong) error {
 	for _, s := range complete(k.Model, c.Words) {
-		if err := t.printf("%s\t%s\n", s.text, s.help); err != nil {
-			return err
-		}
+		fmt.Fprintf(t.stdout, "%s\t%s\n", s.text, s.help)
 	}
 	return nil
 }
@@ -89,7 +88,10 @@ func (l *commandLine) next(word string) (found []suggestion) {
 	case l.after != nil:
 		return nil
 	case l.flag != nil && l.flag.Name == "schema":
-		return suggestions(l.config, func(p *config.Profile) []suggestion { return []suggestion{{text: p.Name}} })
+		for _, p := range l.profiles() {
+			found = append(found, suggestion{text: p.Name})
+		}
+		return found
 	case l.flag != nil:
 		return values(l.flag.Value)
 	case strings.HasPrefix(word, "-"):
@@ -98,28 +100,41 @@ func (l *commandLine) next(word string) (found []suggestion) {
 		}
 		return found
 	}
-	if len(l.free) == 0 {
+	if len(l.args) == 0 {
 		for _, child := range l.node.Children {
 			if !child.Hidden {
 				found = append(found, suggestion{child.Name, child.Help})
 			}
 		}
 	}
-	if len(l.free) >= len(l.node.Positional) {
+	if len(l.args) >= len(l.node.Positional) {
 		return found
 	}
-	arg := l.node.Positional[len(l.free)]
-	switch {
-	case arg.Name == "server" && isEdit(l.node):
-		return append(found, serversOf(l.config, (*config.Profile).All)...)
-	case arg.Name != "server":
+	if arg := l.node.Positional[len(l.args)]; arg.Name != "server" {
 		return append(found, values(arg)...)
 	}
-	servers := serversOf(l.config, func(p *config.Profile) []config.Upstream { return p.Upstreams })
-	if isAuth(l.node) {
-		return append(found, servers...)
+	for _, p := range l.profiles() {
+		servers := p.Upstreams
+		if isEdit(l.node) {
+			servers = p.All()
+		}
+		for _, u := range servers {
+			found = append(found, suggestion{u.Name, u.Description})
+		}
 	}
-	return append(servers, suggestion{executor.Builtin, "the built-in tools"})
+	if isEdit(l.node) || isAuth(l.node) {
+		return found
+	}
+	return append(found, suggestion{executor.Builtin, "the built-in tools"})
+}
+
+// profiles returns the schemas of the config, none if it cannot be read. Nothing is started.
+func (l *commandLine) profiles() []config.Profile {
+	c, err := config.Load(l.config)
+	if err != nil {
+		return nil
+	}
+	return c.Profiles
 }
 
 // names are the values of flags and arguments that are not written in their tags.
@@ -135,29 +150,6 @@ func values(v *kong.Value) (found []suggestion) {
 		if word != "" {
 			found = append(found, suggestion{text: word})
 		}
-	}
-	return found
-}
-
-// serversOf returns some servers of each schema of a config file.
-func serversOf(file string, list func(p *config.Profile) []config.Upstream) []suggestion {
-	return suggestions(file, func(p *config.Profile) (found []suggestion) {
-		for _, u := range list(p) {
-			found = append(found, suggestion{u.Name, u.Description})
-		}
-		return found
-	})
-}
-
-// suggestions returns what find finds in each schema of a config file. Nothing is
-// started.
-func suggestions(file string, find func(p *config.Profile) []suggestion) (found []suggestion) {
-	c, err := config.Load(file)
-	if err != nil {
-		return nil
-	}
-	for i := range c.Profiles {
-		found = append(found, find(&c.Profiles[i])...)
 	}
 	return found
 }

@@ -84,9 +84,7 @@ func (c *configCheckCmd) json(t *terminal, file *config.Config, err error) error
 	switch {
 	case errors.As(err, &wrong):
 		r.Problems, r.Warnings = wrong.Problems, append(r.Warnings, wrong.Warnings...)
-		if err := t.encode(r); err != nil {
-			return err
-		}
+		_ = t.encode(r)
 		return usageError{fmt.Errorf("%s in %s", plural(len(r.Problems), "problem"), wrong.Problems[0].File)}
 	case err != nil:
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"mcpx/cmd/internal/clients"
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/editfile"
 	"mcpx/internal/plain"
 )
@@ -49,13 +50,14 @@ func (c *importCmd) Run(t *terminal) error {
 	if found.Len() == 0 {
 		return nothing(found, places)
 	}
-	if c.Output == "" {
-		return t.printf("%s", found.Config())
-	}
-	if err := c.folder(t); err != nil {
+	text, err := edit.Text(c.Output, nil, func(e *edit.Editor) error { return found.AddTo(e, "") })
+	if err != nil {
 		return err
 	}
-	if err := c.write(found.Config()); err != nil {
+	if c.Output == "" {
+		return t.printf("%s", text)
+	}
+	if err := c.write(t, text); err != nil {
 		return err
 	}
 	fmt.Fprintf(t.stderr, "wrote %s to %s; next: mcpx check %s\n", plural(found.Len(), "server"), c.Output, plain.Shell(c.Output))
@@ -141,34 +143,32 @@ func nothing(found *clients.Collection, places []clients.Place) error {
 	return withHint(errors.New(b.String()), "name any other file with --from FILE, or add servers one by one: mcpx add NAME -- COMMAND")
 }
 
-// folder creates the folder of the output file if it does not exist.
-func (c *importCmd) folder(t *terminal) error {
-	if info, err := os.Stat(c.Output); err == nil && info.IsDir() {
+// write writes the config, and creates its folder. The config may hold keys, so that only its
+// owner may read it.
+func (c *importCmd) write(t *terminal, text []byte) error {
+	_, err := os.Lstat(c.Output)
+	switch {
+	case isFolder(c.Output):
 		return usageError{fmt.Errorf("--output %s is a folder; name a file, such as %s", c.Output, filepath.Join(c.Output, "mcpx.json"))}
-	}
-	folder := filepath.Dir(c.Output)
-	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	fmt.Fprintf(t.stderr, "made the folder %s\n", folder)
-	return nil
-}
-
-// write writes the config. It may hold keys, so that only its owner may read it.
-func (c *importCmd) write(text []byte) error {
-	if c.Force {
-		return editfile.Replace(c.Output, text, 0o600)
-	}
-	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if errors.Is(err, fs.ErrExist) {
+	case err == nil && !c.Force:
 		return fmt.Errorf("%s exists; --force overwrites it", c.Output)
 	}
+	made, err := makeFolder(c.Output)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
+	if made {
+		fmt.Fprintf(t.stderr, "made the folder %s\n", filepath.Dir(c.Output))
+	}
+	return editfile.Replace(c.Output, text, 0o600)
+}
+
+// makeFolder creates the folder of a file, for its owner alone. It reports whether there was
+// none.
+func makeFolder(file string) (made bool, err error) {
+	folder := filepath.Dir(file)
+	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	return true, os.MkdirAll(folder, 0o700)
 }

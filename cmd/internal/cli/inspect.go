@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"mcpx/internal/ansi"
@@ -39,30 +39,28 @@ func (c *inspectCmd) Run(t *terminal) error {
 			return err
 		}
 		if t.person() {
-			err = c.show(t, text)
+			printListing(t, text)
 		} else {
-			err = t.printf("%s\n", text)
+			fmt.Fprintln(t.stdout, text)
 		}
-		return cmp.Or(err, missing(absent))
+		return linesError(absent)
 	})
 }
 
-// missing returns an error if some of the tools do not exist.
-func missing(absent []string) error {
-	if len(absent) == 0 {
+// linesError returns an error of several lines, nil if there are none.
+func linesError(lines []string) error {
+	if len(lines) == 0 {
 		return nil
 	}
-	return errors.New(strings.Join(absent, "\n"))
+	return errors.New(strings.Join(lines, "\n"))
 }
 
-// show prints the text for a person: definitions over several lines, names in color.
-func (c *inspectCmd) show(t *terminal, text string) error {
+// printListing prints the text for a person: definitions over several lines, names in color.
+func printListing(t *terminal, text string) {
 	for i, line := range strings.Split(text, "\n") {
 		name, rest, isTool := strings.Cut(line, "(")
 		if rawjson.Kind([]byte(line)) == '{' {
-			if err := t.printJSON([]byte(line)); err != nil {
-				return err
-			}
+			_ = t.printJSON([]byte(line))
 			continue
 		}
 		shown := plain.Text(line)
@@ -72,11 +70,8 @@ func (c *inspectCmd) show(t *terminal, text string) error {
 		case isTool && !strings.Contains(name, " "):
 			shown = t.paint().Text(ansi.Cyan, plain.Line(name)) + plain.Line("("+rest)
 		}
-		if err := t.printf("%s\n", shown); err != nil {
-			return err
-		}
+		fmt.Fprintln(t.stdout, shown)
 	}
-	return nil
 }
 
 // json prints all definitions, as the upstream sent them.
@@ -89,7 +84,8 @@ func (c *inspectCmd) json(ctx context.Context, t *terminal, s *talk) error {
 	case m.IsName:
 		return t.writeJSON(m.Tools[0].Raw)
 	case c.Tool != "":
-		return cmp.Or(t.writeJSON(definitions(m.Tools)), missing(m.Absent))
+		_ = t.writeJSON(definitions(m.Tools))
+		return linesError(m.Absent)
 	}
 	b := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, u.Name))
 	b = rawjson.AppendMember(b, "state", rawjson.AppendString(nil, string(u.State)))

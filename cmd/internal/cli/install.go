@@ -94,12 +94,9 @@ func noteMoved(t *terminal, change *clients.Change) {
 	if i := slices.Index(change.Args, "--schema"); i >= 0 && i+1 < len(change.Args) {
 		schema = change.Args[i+1]
 	}
-	text, err := readIfExists(path)
-	if err != nil {
-		return // the note is only advice
-	}
+	text, _ := readIfExists(path) // the note is only advice
 	var lost []string
-	_, err = edit.Text(path, text, func(e *edit.Editor) error {
+	_, err := edit.Text(path, text, func(e *edit.Editor) error {
 		names, _, err := e.Servers(schema)
 		lost = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(change.Servers, name) })
 		return err
@@ -141,7 +138,7 @@ func (c *installCmd) entry(t *terminal) (clients.Entry, error) {
 		return clients.Entry{}, err
 	}
 	args := []string{path}
-	if t.front == HTTP {
+	if t.isHTTP {
 		args = append(args, "--stdio")
 	}
 	if c.Schema != "" {
@@ -213,7 +210,7 @@ func (m *move) plan(t *terminal) error {
 
 // write adds the servers to the config of mcpx.
 func (m *move) write() error {
-	if err := os.MkdirAll(filepath.Dir(m.path), 0o700); err != nil {
+	if _, err := makeFolder(m.path); err != nil {
 		return err
 	}
 	if _, err := edit.File(m.path, edit.Options{Create: true}, m.edit); err != nil {
@@ -236,7 +233,7 @@ func (m *move) edit(e *edit.Editor) error {
 		return clientError(err, m.place)
 	}
 	m.notes = found.Notes
-	return found.Each(func(name string, raw []byte) error { return e.Add(m.schema, name, raw) })
+	return found.AddTo(e, m.schema)
 }
 
 // finish shows a change and writes it.
@@ -259,8 +256,12 @@ func (c *installCmd) finish(t *terminal, change *clients.Change, err error, noth
 	if c.DryRun {
 		return t.printf("nothing was changed (--dry-run)\n")
 	}
-	if err := makeFolder(t, change.Place); err != nil {
+	made, err := makeFolder(path)
+	if err != nil {
 		return err
+	}
+	if made { // a client without its folder is probably not installed
+		fmt.Fprintf(t.stderr, "note: %s does not seem to be installed: there was no folder %s\n", change.Place.Title, filepath.Dir(path))
 	}
 	result, err := editfile.Edit(path, editfile.Options{Limit: maxClientFile, Create: 0o600, Backup: true}, func(old []byte) ([]byte, error) {
 		if !bytes.Equal(old, change.Before) {
@@ -275,15 +276,4 @@ func (c *installCmd) finish(t *terminal, change *clients.Change, err error, noth
 		fmt.Fprintf(t.stdout, "backup: %s\n", result.Backup)
 	}
 	return t.printf("next: %s\n", change.Next)
-}
-
-// makeFolder creates the folder of a client's config. A client without that folder is
-// probably not installed.
-func makeFolder(t *terminal, place clients.Place) error {
-	folder := filepath.Dir(place.Path)
-	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	fmt.Fprintf(t.stderr, "note: %s does not seem to be installed: there was no folder %s\n", place.Title, folder)
-	return os.MkdirAll(folder, 0o700)
 }

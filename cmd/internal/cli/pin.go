@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 
@@ -39,37 +38,24 @@ func (c *pinCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	file.Logging.Level = c.LogLevel
-	path := lockfile.Path(file.File)
-	old, err := lockfile.Read(path)
+	file.ForOneCommand(c.LogLevel)
+	old, err := lockfile.Read(lockfile.Path(file.File))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		old = nil
 	case err != nil:
 		return withHint(err, "restore the file, or delete it and run mcpx pin again")
 	}
-	configured := configuredKeys(file)
 	if err := c.selectServers(file); err != nil {
 		return err
 	}
 	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
-		offer := newOffers(lists)
-		offer.configured = configured
-		if err := c.review(t, path, old, offer); err != nil {
+		offers := newOffers(lists)
+		if err := c.review(t, file, old, offers); err != nil {
 			return err
 		}
-		return offer.failed()
+		return failed(offers)
 	})
-}
-
-// configuredKeys returns the keys of all servers in the config, also of disabled ones.
-func configuredKeys(file *config.Config) (keys []string) {
-	for i := range file.Profiles {
-		for _, u := range file.Profiles[i].All() {
-			keys = append(keys, lockfile.Key(file.Profiles[i].Name, u.Name))
-		}
-	}
-	return keys
 }
 
 // selectServers removes the servers that are not named, and those that are never compared.
@@ -94,12 +80,14 @@ func (c *pinCmd) selectServers(file *config.Config) error {
 }
 
 // review shows the changes and writes the lock file if they are accepted.
-func (c *pinCmd) review(t *terminal, path string, old *lockfile.Lock, o offers) error {
-	changes := o.changes(old)
+func (c *pinCmd) review(t *terminal, file *config.Config, old *lockfile.Lock, offers []offer) error {
+	path := lockfile.Path(file.File)
+	changes := changesOf(offers, old)
 	if err := c.show(t, old, changes); err != nil || c.Diff {
 		return err
 	}
-	if old != nil && len(changes) == 0 && !o.isStale(old) {
+	next := merge(file, old, offers)
+	if old != nil && len(changes) == 0 && len(next.Servers) == len(old.Servers) {
 		return t.printf("%s is up to date\n", path)
 	}
 	switch ok, err := t.accepts(fmt.Sprintf("write %s?", path)); {
@@ -108,7 +96,6 @@ func (c *pinCmd) review(t *terminal, path string, old *lockfile.Lock, o offers) 
 	case !ok:
 		return t.printf("%s was not changed\n", path)
 	}
-	next := o.merge(old)
 	if err := next.Write(path); err != nil {
 		return writeError(err)
 	}
@@ -156,75 +143,66 @@ func (t *terminal) accepts(question string) (bool, error) {
 	return answer == "y" || answer == "yes", nil
 }
 
-// offers are what servers send now, by their key in the lock file. A nil server did not
-// start.
-type offers struct {
-	keys    []string // in the order of the config
-	servers map[string]*lockfile.Server
-	reasons map[string]string // why a server did not start
-
-	configured []string // keys of all servers in the config
+// offer is what a server sends now.
+type offer struct {
+	key    string           // in the lock file
+	now    *lockfile.Server // nil: it did not start
+	reason string           // why it did not start
 }
 
-func newOffers(all []app.ToolLists) offers {
-	o := offers{servers: map[string]*lockfile.Server{}, reasons: map[string]string{}}
+// newOffers returns the offers of the servers, without those that are never compared.
+func newOffers(all []app.ToolLists) (offers []offer) {
 	for _, lists := range all {
 		for _, u := range lists.Upstreams {
-			key := lockfile.Key(lists.Profile.Name, u.Name)
-			o.keys = append(o.keys, key)
+			o := offer{key: lockfile.Key(lists.Profile.Name, u.Name), reason: u.Reason}
 			if u.State == live.Ready {
-				o.servers[key] = u.Offer()
-			} else {
-				o.reasons[key] = u.Reason
+				o.now = u.Offer()
+			}
+			if u.Config.Pin != config.PinOff {
+				offers = append(offers, o)
 			}
 		}
 	}
-	return o
+	return offers
 }
 
-// changes compares the servers that started with a lock, which may be nil.
-func (o offers) changes(old *lockfile.Lock) (changes []lockfile.Change) {
-	for _, key := range o.keys {
-		if now := o.servers[key]; now != nil {
-			changes = append(changes, lockfile.Compare(key, old.Server(key), now)...)
+// changesOf compares the servers that started with a lock, which may be nil.
+func changesOf(offers []offer, old *lockfile.Lock) (changes []lockfile.Change) {
+	for _, o := range offers {
+		if o.now != nil {
+			changes = append(changes, lockfile.Compare(o.key, old.Server(o.key), o.now)...)
 		}
 	}
 	return changes
 }
 
-// isStale reports whether the lock has servers that the config does not have.
-func (o offers) isStale(old *lockfile.Lock) bool {
-	for key := range old.Servers {
-		if !slices.Contains(o.configured, key) {
-			return true
-		}
-	}
-	return false
-}
-
 // merge returns the new lock: with the servers that started, and the others of the old
 // lock, unless they are not in the config any more.
-func (o offers) merge(old *lockfile.Lock) *lockfile.Lock {
+func merge(file *config.Config, old *lockfile.Lock, offers []offer) *lockfile.Lock {
 	next := &lockfile.Lock{Servers: map[string]*lockfile.Server{}}
-	for _, key := range o.configured {
-		if s := old.Server(key); s != nil {
-			next.Servers[key] = s
+	for i := range file.Profiles {
+		for _, u := range file.Profiles[i].All() { // also the disabled ones
+			key := lockfile.Key(file.Profiles[i].Name, u.Name)
+			if s := old.Server(key); s != nil {
+				next.Servers[key] = s
+			}
 		}
 	}
-	maps.Copy(next.Servers, o.servers)
+	for _, o := range offers {
+		if o.now != nil {
+			next.Servers[o.key] = o.now
+		}
+	}
 	return next
 }
 
 // failed returns an error if a server did not start.
-func (o offers) failed() error {
+func failed(offers []offer) error {
 	var lines []string
-	for _, key := range o.keys {
-		if o.servers[key] == nil {
-			lines = append(lines, fmt.Sprintf("%s did not start, and its lines stay as they are: %s", key, o.reasons[key]))
+	for _, o := range offers {
+		if o.now == nil {
+			lines = append(lines, fmt.Sprintf("%s did not start, and its lines stay as they are: %s", o.key, o.reason))
 		}
 	}
-	if lines == nil {
-		return nil
-	}
-	return errors.New(strings.Join(lines, "\n"))
+	return linesError(lines)
 }

@@ -28,6 +28,7 @@ type printer struct {
 	texts []string // to be printed, or saved if there is nothing else
 	blobs int      // number of contents other than text
 	saved int
+	err   error // of the first file that could not be saved
 }
 
 // saves reports whether files are written.
@@ -36,9 +37,7 @@ func (p *printer) saves() bool { return p.output != "" && !p.failed }
 // result prints the result of a tool.
 func (p *printer) result(result []byte) error {
 	for item := range rawjson.Elements(rawjson.Get(result, "content")) {
-		if err := p.content(item); err != nil {
-			return err
-		}
+		p.content(item)
 	}
 	structured := rawjson.Get(result, "structuredContent")
 	if len(p.texts) == 0 && p.blobs == 0 && !rawjson.IsNull(structured) {
@@ -51,30 +50,28 @@ func (p *printer) result(result []byte) error {
 }
 
 // content prints one item of a result or a prompt.
-func (p *printer) content(item []byte) error {
-	kind := member(item, "type")
-	switch kind {
+func (p *printer) content(item []byte) {
+	switch kind := member(item, "type"); kind {
 	case "text":
 		p.texts = append(p.texts, member(item, "text"))
-		return nil
 	case "image", "audio":
-		return p.blob(kind, member(item, "mimeType"), member(item, "data"))
+		p.blob(kind, member(item, "mimeType"), member(item, "data"))
 	case "resource":
-		return p.resource(rawjson.Get(item, "resource"))
+		p.resource(rawjson.Get(item, "resource"))
 	case "resource_link":
 		p.texts = append(p.texts, p.linked(item))
-		return nil
+	default:
+		p.tell("[%s, %s; --json shows it]", plain.Line(cmp.Or(kind, "content without a type")), plural(len(item), "byte"))
 	}
-	return p.tell(fmt.Sprintf("[%s, %s; --json shows it]", plain.Line(cmp.Or(kind, "content without a type")), plural(len(item), "byte")))
 }
 
 // resource prints the contents of a resource.
-func (p *printer) resource(contents []byte) error {
+func (p *printer) resource(contents []byte) {
 	if text, ok := rawjson.String(rawjson.Get(contents, "text")); ok {
 		p.texts = append(p.texts, text)
-		return nil
+		return
 	}
-	return p.blob("resource "+member(contents, "uri"), member(contents, "mimeType"), member(contents, "blob"))
+	p.blob("resource "+member(contents, "uri"), member(contents, "mimeType"), member(contents, "blob"))
 }
 
 // linked returns a link to a resource, with the command that reads it.
@@ -92,7 +89,7 @@ func (p *printer) linked(item []byte) string {
 }
 
 // blob saves or names content other than text.
-func (p *printer) blob(kind, mimeType, data string) error {
+func (p *printer) blob(kind, mimeType, data string) {
 	content, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
 		content, err = base64.RawStdEncoding.DecodeString(data)
@@ -102,56 +99,56 @@ func (p *printer) blob(kind, mimeType, data string) error {
 	size := plural(len(content), "byte")
 	switch {
 	case err != nil:
-		return p.tell(fmt.Sprintf("[%s, which is not valid base64; --json shows it]", what))
+		p.tell("[%s, which is not valid base64; --json shows it]", what)
 	case p.failed:
-		return p.tell(fmt.Sprintf("[%s, %s; --json shows it]", what, size))
+		p.tell("[%s, %s; --json shows it]", what, size)
 	case !p.saves():
-		return p.tell(fmt.Sprintf("[%s, %s; save with --output]", what, size))
+		p.tell("[%s, %s; save with --output]", what, size)
+	default:
+		p.save(what, mimeType, content)
 	}
-	file, err := p.save(mimeType, content)
-	if err != nil {
-		return err
-	}
-	return p.tell(fmt.Sprintf("[%s, %s, saved as %s]", what, size, file))
 }
 
 // tell prints the texts so far, and then a line.
-func (p *printer) tell(line string) error {
-	if err := p.printTexts(); err != nil {
-		return err
-	}
-	return p.t.printf("%s\n", line)
+func (p *printer) tell(format string, args ...any) {
+	p.printTexts()
+	fmt.Fprintf(p.t.stdout, format+"\n", args...)
 }
 
-func (p *printer) printTexts() error {
+func (p *printer) printTexts() {
 	for _, text := range p.texts {
-		if err := p.t.printText(text); err != nil {
-			return err
-		}
+		p.t.printText(text)
 	}
 	p.texts = nil
-	return nil
 }
 
 // flush prints the remaining texts, or saves them if there was nothing else to save.
 func (p *printer) flush() error {
-	if !p.saves() || p.blobs > 0 {
-		return p.printTexts()
+	switch text := strings.Join(p.texts, "\n") + "\n"; {
+	case !p.saves() || p.blobs > 0:
+		p.printTexts()
+	case len(p.texts) == 0:
+		p.tell("[nothing came back, and nothing was saved]")
+	default:
+		p.texts = nil
+		p.save("text", "text/plain", []byte(text))
 	}
-	if len(p.texts) == 0 {
-		return p.t.printf("[nothing came back, and nothing was saved]\n")
-	}
-	text := strings.Join(p.texts, "\n") + "\n"
-	file, err := p.save("text/plain", []byte(text))
-	if err != nil {
-		return err
-	}
-	return p.t.printf("[text, %s, saved as %s]\n", plural(len(text), "byte"), file)
+	return p.err
 }
 
-// save writes a file: --output itself, further files beside it, or new files if --output
+// save writes content to a file, and prints what was saved.
+func (p *printer) save(what, mimeType string, content []byte) {
+	file, err := p.write(mimeType, content)
+	if err != nil {
+		p.err = cmp.Or(p.err, err)
+		return
+	}
+	p.tell("[%s, %s, saved as %s]", what, plural(len(content), "byte"), file)
+}
+
+// write writes a file: --output itself, further files beside it, or new files if --output
 // is a folder. Only --output itself is overwritten.
-func (p *printer) save(mimeType string, content []byte) (string, error) {
+func (p *printer) write(mimeType string, content []byte) (string, error) {
 	p.saved++
 	if isFolder(p.output) {
 		if err := os.MkdirAll(p.output, 0o755); err != nil {

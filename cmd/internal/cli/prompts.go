@@ -33,11 +33,11 @@ func (promptsCmd) Help() string {
 }
 
 func (c *promptsCmd) Run(t *terminal) error {
-	arguments, err := readArguments(t, c.Arguments)
+	given, err := readArguments(t, c.Arguments)
 	if err != nil {
 		return err
 	}
-	pairs, err := arguments.texts()
+	arguments, err := given.texts()
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *promptsCmd) Run(t *terminal) error {
 		if c.Prompt == "" {
 			return c.list(t, u)
 		}
-		params, err := promptParams(u, c.Prompt, pairs)
+		params, err := promptParams(u, c.Prompt, arguments)
 		if err != nil {
 			return err
 		}
@@ -81,41 +81,27 @@ func (c *promptsCmd) list(t *terminal, u *live.Upstream) error {
 		}
 		list.add(cell{text: p.Key, style: ansi.Cyan}, cell{text: strings.Join(names, ", ")}, cell{text: about(p.Raw)})
 	}
-	return list.writeTo(t.stdout)
+	list.writeTo(t.stdout)
+	return nil
 }
 
 // promptParams returns the params of prompts/get. Missing arguments are found before
 // anything is sent.
-func promptParams(u *live.Upstream, name string, pairs []pair) ([]byte, error) {
+func promptParams(u *live.Upstream, name string, arguments map[string]string) ([]byte, error) {
 	at := slices.IndexFunc(u.Prompts, func(p lists.Item) bool { return p.Key == name })
 	if at < 0 {
 		return nil, executor.UnknownPrompt(u, name)
 	}
-	arguments := []byte("{")
-	given := map[string]bool{}
-	for _, p := range pairs {
-		if given[p.key] {
-			return nil, usageError{fmt.Errorf("%q is given twice", p.key)}
-		}
-		given[p.key] = true
-		value := rawjson.AppendString(nil, p.text)
-		if _, isText := rawjson.String(p.json); isText {
-			value = p.json
-		} else if p.json != nil { // all arguments of a prompt are strings
-			value = rawjson.AppendString(nil, string(p.json))
-		}
-		arguments = rawjson.AppendMember(arguments, p.key, value)
-	}
 	for argument := range rawjson.Elements(rawjson.Get(u.Prompts[at].Raw, "arguments")) {
-		if key := member(argument, "name"); isTrue(argument, "required") && !given[key] {
+		key := member(argument, "name")
+		if _, isGiven := arguments[key]; !isGiven && isTrue(argument, "required") {
 			return nil, fmt.Errorf("prompt %q needs the argument %q; write %s=VALUE", name, plain.Line(key), plain.Line(key))
 		}
 	}
-	params := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, name))
-	if len(pairs) > 0 { // some servers reject an empty object
-		params = rawjson.AppendMember(params, "arguments", append(arguments, '}'))
-	}
-	return append(params, '}'), nil
+	return rawjson.Encode(struct {
+		Name      string            `json:"name"`
+		Arguments map[string]string `json:"arguments,omitempty"` // some servers reject an empty object
+	}{name, arguments}), nil
 }
 
 // print prints the messages of a prompt, each below its role.
@@ -126,13 +112,9 @@ func (c *promptsCmd) print(t *terminal, result []byte) error {
 	p := &printer{t: t, output: c.Output, name: c.Prompt, link: c.link(t)}
 	for message := range rawjson.Elements(rawjson.Get(result, "messages")) {
 		if c.Output == "" {
-			if err := p.tell(t.paint().Text(ansi.Bold, plain.Line(member(message, "role"))+":")); err != nil {
-				return err
-			}
+			p.tell("%s", t.paint().Text(ansi.Bold, plain.Line(member(message, "role"))+":"))
 		}
-		if err := p.content(rawjson.Get(message, "content")); err != nil {
-			return err
-		}
+		p.content(rawjson.Get(message, "content"))
 	}
 	return p.flush()
 }
@@ -145,4 +127,82 @@ func about(raw []byte) string {
 // items returns definitions as an array.
 func items(list []lists.Item) []byte {
 	return jsonArray(list, func(item lists.Item) []byte { return item.Raw })
+}
+
+// resourcesCmd lists the resources of a server, or reads one.
+type resourcesCmd struct {
+	target
+	URI    string `arg:"" optional:"" name:"uri" help:"URI of the resource to read; without it, mcpx lists all resources and templates."`
+	Output string `short:"o" xor:"form" placeholder:"FILE|DIR" help:"Save the contents there."`
+	JSON   bool   `xor:"form" help:"Print JSON, as the server sent it."`
+}
+
+func (resourcesCmd) Help() string {
+	return `A template's URI has parts that you fill in: repo://{owner}/{name} becomes repo://me/mine.
+
+Examples:
+  mcpx resources mcpx.json files                              list the resources and templates
+  mcpx resources mcpx.json files file:///notes.txt            read one
+  mcpx resources mcpx.json files file:///logo.png --output logo.png
+  mcpx resources mcpx.json files --json | jq '.resources[].uri'`
+}
+
+func (c *resourcesCmd) Run(t *terminal) error {
+	return c.with(t, func(ctx context.Context, s *talk) error {
+		u, err := s.Executor.Upstream(ctx, nil, c.Server)
+		switch {
+		case err != nil:
+			return err
+		case c.URI == "":
+			return c.list(t, u)
+		case !u.Has("resources"):
+			return fmt.Errorf("server %q has no resources", u.Name)
+		}
+		params := rawjson.AppendMember([]byte("{"), "uri", rawjson.AppendString(nil, c.URI))
+		result, err := s.ask(ctx, "resources/read", append(params, '}'))
+		if err != nil {
+			return err
+		}
+		return c.print(t, result)
+	})
+}
+
+// list prints the resources and the resource templates.
+func (c *resourcesCmd) list(t *terminal, u *live.Upstream) error {
+	if c.JSON {
+		b := rawjson.AppendMember([]byte("{"), "resources", items(u.Resources))
+		return t.writeJSON(append(rawjson.AppendMember(b, "resourceTemplates", items(u.Templates)), '}'))
+	}
+	if len(u.Resources)+len(u.Templates) == 0 {
+		return t.printf("%s has no resources\n", u.Name)
+	}
+	for i, kind := range []struct {
+		title string
+		items []lists.Item
+	}{{"resource", u.Resources}, {"template", u.Templates}} {
+		if len(kind.items) == 0 {
+			continue
+		}
+		if i > 0 && len(u.Resources) > 0 {
+			fmt.Fprintln(t.stdout)
+		}
+		list := t.table(kind.title, "name", "type", "description")
+		for _, item := range kind.items {
+			list.add(cell{text: item.Key, style: ansi.Cyan}, cell{text: member(item.Raw, "name")}, cell{text: member(item.Raw, "mimeType")}, cell{text: about(item.Raw)})
+		}
+		list.writeTo(t.stdout)
+	}
+	return nil
+}
+
+// print prints the contents of the resource.
+func (c *resourcesCmd) print(t *terminal, result []byte) error {
+	if c.JSON {
+		return t.printJSON(result)
+	}
+	p := &printer{t: t, output: c.Output, name: c.Server}
+	for contents := range rawjson.Elements(rawjson.Get(result, "contents")) {
+		p.resource(contents)
+	}
+	return p.flush()
 }

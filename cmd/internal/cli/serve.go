@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/server/access"
@@ -91,12 +93,12 @@ func (f logFlags) apply(l *config.Logging) {
 	l.Level, l.Format, l.File = cmp.Or(f.LogLevel, l.Level), cmp.Or(f.LogFormat, l.Format), cmp.Or(f.LogFile, l.File)
 }
 
-func (c *serveCmd) Run(t *terminal) error {
-	named := t.namesAddress()
+func (c *serveCmd) Run(t *terminal, k *kong.Context) error {
+	named := addressFlag(k)
 	if named != "" && c.Stdio {
 		fmt.Fprintf(t.stderr, "warning: %s has no effect with --stdio\n", named)
 	}
-	c.HTTP = !c.Stdio && (c.HTTP || named != "" || t.front == HTTP)
+	c.HTTP = !c.Stdio && (c.HTTP || named != "" || t.isHTTP)
 	load := func() (*config.Config, error) { return c.load(t) }
 	file, err := load()
 	if err != nil {
@@ -116,7 +118,7 @@ func (c *serveCmd) Run(t *terminal) error {
 	if t.keyboard() != nil {
 		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it. To try a server yourself: mcpx inspect SERVER. Ctrl-D ends mcpx.")
 	}
-	return a.ServeStdio(t.ctx, t.stdin, t.stdout)
+	return a.ServeStdio(t.ctx, t.stdin, t.stdout.file)
 }
 
 // load reads the config. The flags override it. A reload reads the same file.
@@ -155,14 +157,12 @@ func (c *serveCmd) check(file *config.Config) error {
 	return nil
 }
 
-// namesAddress returns the flag that sets an address to listen on, "" if there is none.
+// addressFlag returns the flag that sets an address to listen on, "" if there is none.
 // Environment variables do not count: they may be meant for another program.
-func (t *terminal) namesAddress() string {
-	for _, word := range t.args {
-		for _, flag := range []string{"--port", "--host"} {
-			if word == flag || strings.HasPrefix(word, flag+"=") {
-				return flag
-			}
+func addressFlag(k *kong.Context) string {
+	for _, word := range k.Path {
+		if word.Flag != nil && (word.Flag.Name == "port" || word.Flag.Name == "host") {
+			return "--" + word.Flag.Name
 		}
 	}
 	return ""

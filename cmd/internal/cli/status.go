@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,12 +47,7 @@ func newStatus(stderr io.Writer) *status {
 }
 
 // Fd returns the file descriptor of stderr, for those who look for a terminal.
-func (s *status) Fd() uintptr {
-	if f, ok := s.out.(*os.File); ok {
-		return f.Fd()
-	}
-	return ^uintptr(0)
-}
+func (s *status) Fd() uintptr { return descriptor(s.out) }
 
 // Write writes above the line.
 func (s *status) Write(b []byte) (int, error) {

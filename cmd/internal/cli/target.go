@@ -45,8 +45,6 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	if t.adhoc == nil {
 		file.ReadLock()
 	}
-	file.Limits.ResultTokens = 0 // a handle would end with the command
-	file.StartAll()
 	p, err := file.Profile(c.Schema)
 	if err != nil {
 		return usageError{err}
@@ -166,7 +164,7 @@ func (f adHocFlags) load(t *terminal, path, logLevel string) (*config.Config, er
 	if err != nil {
 		return nil, err
 	}
-	file.Logging.Level = logLevel
+	file.ForOneCommand(logLevel)
 	if len(f.Header) == 0 {
 		return file, nil
 	}

@@ -111,9 +111,7 @@ func (r tokenReport) print(t *terminal) error {
 	for row, n := range bars {
 		list.rows[row][3].text = bar(n, longest, room)
 	}
-	if err := list.writeTo(t.stdout); err != nil {
-		return err
-	}
+	list.writeTo(t.stdout)
 	if r.NotCounted > 0 {
 		fmt.Fprintf(t.stdout, "not counted: %d of %s, not ready\n", r.NotCounted, plural(len(r.Servers), "server"))
 	}

@@ -29,16 +29,18 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 	switch {
 	case line.flag != nil:
 		return nil, misuse(model, line.node, fmt.Sprintf("--%s needs a value", line.flag.Name))
+	case hasFlag(line.node, "config") && slices.Contains(line.flags, "--config="):
+		return nil, usageError{withHint(errors.New("--config is empty"), "name a config file, or leave --config out; if the name comes from a variable, set the variable")}
 	case !takesConfig(line.node):
 		return args, nil
 	case line.wantsHelp:
-		return append(line.words[:line.start], "--help"), nil
-	case len(line.free) > 0 && line.first() == "":
+		return append(line.path, "--help"), nil
+	case len(line.args) > 0 && line.first() == "":
 		return nil, usageError{withHint(errors.New("the first argument is empty"), "if it comes from a variable, set the variable")}
 	}
 	if line.hasConfig() {
 		file := line.take()
-		if len(line.node.Positional) == 0 && len(line.free) > 0 { // kong would take it for a command
+		if len(line.node.Positional) == 0 && len(line.args) > 0 { // kong would take it for a command
 			return nil, misuse(model, line.node, "unexpected argument "+line.first())
 		}
 		if line.config != "" {
@@ -64,7 +66,7 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 // adHoc prepares a command about a server that is not in a config.
 func (t *terminal) adHoc(line *commandLine) error {
 	switch {
-	case line.node.Name == "serve" || !line.startsServers():
+	case !isAuth(line.node) && !hasFlag(line.node, "header"):
 		return usageError{withHint(errors.New("this command needs a config file, not a url or a command"), `mcpx add NAME URL, or mcpx add NAME -- COMMAND, puts a server into your config`)}
 	case line.config != "", line.after != nil && isURL(line.first()):
 		return usageError{withHint(errors.New("a config, a url and a command exclude each other"), "give one of them")}
@@ -77,19 +79,19 @@ func (t *terminal) adHoc(line *commandLine) error {
 	}
 	line.after = nil
 	if line.isAboutServer() {
-		line.insert(t.adhoc.Profiles[0].Upstreams[0].Name)
+		line.args = slices.Insert(line.args, 0, t.adhoc.Profiles[0].Upstreams[0].Name)
 	}
-	line.insert("--schema=default") // $MCPX_SCHEMA is for a config
+	line.flags = slices.Insert(line.flags, 0, "--schema=default") // $MCPX_SCHEMA is for a config
 	return nil
 }
 
-// commandLine is a command line that is read word by word.
+// commandLine is a command line in its parts.
 type commandLine struct {
-	words     []string // without --config, up to "--"
-	after     []string // the words after "--"; nil if there is no "--"
-	start     int      // index of the word after the command's name
-	free      []int    // indexes of the positional arguments
+	path      []string // the names that lead to the command
 	config    string   // the value of --config, which may also come before the command
+	flags     []string // the other flags, each with its value
+	args      []string // the positional arguments
+	after     []string // the words after "--"; nil if there is no "--"
 	node      *kong.Node
 	flag      *kong.Flag // set if its value comes next
 	wantsHelp bool
@@ -102,58 +104,53 @@ func readWords(model *kong.Application, args []string) *commandLine {
 		args, l.after = args[:i], append([]string{}, args[i+1:]...)
 	}
 	for _, word := range args {
-		l.read(word)
+		switch {
+		case l.flag != nil:
+			l.set(l.flag, word)
+		case strings.HasPrefix(word, "-") && word != "-":
+			l.readFlag(word)
+		default:
+			l.readArgument(word)
+		}
 	}
 	return l
 }
 
-// read reads the next word.
-func (l *commandLine) read(word string) {
-	of := l.flag
-	l.flag = nil
+// readFlag reads a flag. Its value may be the next word.
+func (l *commandLine) readFlag(word string) {
+	l.wantsHelp = l.wantsHelp || word == "--help" || word == "-h"
+	name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	all := flagsOf(l.node)
+	i := slices.IndexFunc(all, func(f *kong.Flag) bool { return f.Name == name || len(name) == 1 && string(f.Short) == name })
 	switch {
-	case of != nil && of.Name == "config":
-		l.config = word
-		return
-	case of != nil:
-	case strings.HasPrefix(word, "--config="):
-		l.config = strings.TrimPrefix(word, "--config=")
-		return
-	case strings.HasPrefix(word, "-") && word != "-":
-		l.wantsHelp = l.wantsHelp || word == "--help" || word == "-h"
-		if f := l.find(word); f != nil && !f.IsBool() && !strings.Contains(word, "=") {
-			l.flag = f
-		}
-		if word == "--config" {
-			return
-		}
+	case i < 0 || all[i].IsBool():
+		l.flags = append(l.flags, word)
+	case hasValue:
+		l.set(all[i], value)
 	default:
-		l.readArgument(word)
+		l.flag = all[i]
 	}
-	l.words = append(l.words, word)
+}
+
+// set adds a flag with its value.
+func (l *commandLine) set(flag *kong.Flag, value string) {
+	l.flag = nil
+	if flag.Name == "config" && value != "" {
+		l.config = value
+		return
+	}
+	l.flags = append(l.flags, "--"+flag.Name+"="+value)
 }
 
 // readArgument reads a word that belongs to no flag: the name of a command, or a positional
 // argument.
 func (l *commandLine) readArgument(word string) {
-	for _, child := range l.node.Children {
-		if child.Name == word && len(l.free) == 0 {
-			l.node, l.start = child, len(l.words)+1
-			return
-		}
+	i := slices.IndexFunc(l.node.Children, func(child *kong.Node) bool { return child.Name == word })
+	if i < 0 || len(l.args) > 0 {
+		l.args = append(l.args, word)
+		return
 	}
-	l.free = append(l.free, len(l.words))
-}
-
-// find returns the flag that a word names.
-func (l *commandLine) find(word string) *kong.Flag {
-	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-	for _, f := range flagsOf(l.node) {
-		if f.Name == name || len(name) == 1 && string(f.Short) == name {
-			return f
-		}
-	}
-	return nil
+	l.node, l.path = l.node.Children[i], append(l.path, word)
 }
 
 // commandOf returns the command of a node: the program has a default command.
@@ -164,10 +161,15 @@ func flagsOf(node *kong.Node) []*kong.Flag {
 	return slices.Concat(commandOf(node).AllFlags(true)...)
 }
 
+// hasFlag reports whether a command itself has a flag.
+func hasFlag(command *kong.Node, name string) bool {
+	return slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == name })
+}
+
 // takesConfig reports whether the first argument of a command may be a config. For install
 // there is only the flag.
 func takesConfig(command *kong.Node) bool {
-	return command.Name != "install" && slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "config" })
+	return command.Name != "install" && hasFlag(command, "config")
 }
 
 // isAboutServer reports whether the command takes a server.
@@ -177,41 +179,30 @@ func (l *commandLine) isAboutServer() bool {
 
 // join puts the parts together again.
 func (l *commandLine) join() []string {
+	words := l.path
 	if l.config != "" {
-		l.insert("--config=" + l.config)
+		words = append(words, "--config="+l.config)
 	}
-	if l.after == nil {
-		return l.words
+	words = slices.Concat(words, l.flags, l.args)
+	if l.after != nil {
+		words = slices.Concat(words, []string{"--"}, l.after)
 	}
-	return slices.Concat(l.words, []string{"--"}, l.after)
+	return words
 }
 
 // first returns the first positional argument, "" if there is none.
 func (l *commandLine) first() string {
-	if len(l.free) == 0 {
+	if len(l.args) == 0 {
 		return ""
 	}
-	return l.words[l.free[0]]
+	return l.args[0]
 }
 
 // take removes the first positional argument.
 func (l *commandLine) take() string {
 	word := l.first()
-	l.words = slices.Delete(l.words, l.free[0], l.free[0]+1)
-	l.free = l.free[1:]
-	for i := range l.free {
-		l.free[i]--
-	}
+	l.args = l.args[1:]
 	return word
-}
-
-// insert puts a word after the command's name. The indexes of arguments are not used
-// after that.
-func (l *commandLine) insert(word string) { l.words = slices.Insert(l.words, l.start, word) }
-
-// startsServers reports whether the command connects to servers.
-func (l *commandLine) startsServers() bool {
-	return isAuth(l.node) || slices.Contains([]string{"inspect", "exec", "prompts", "resources", "check", "tokens"}, l.node.Name) && l.node.Parent.Type == kong.ApplicationNode
 }
 
 // isAuth reports whether a command is about signing in.
@@ -235,7 +226,7 @@ func (l *commandLine) hasConfig() bool {
 	case isEdit(l.node):
 		needed = 1
 	}
-	return len(l.free) > needed && isConfig(l.first())
+	return len(l.args) > needed && isConfig(l.first())
 }
 
 // isConfig reports whether a word names a config file: an existing file, or any name that

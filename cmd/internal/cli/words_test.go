@@ -10,7 +10,7 @@ import (
 )
 
 // TestOrdered: the config becomes a flag after the command's name, whether it is named or
-// found. The other words keep their order.
+// found. Flags come before arguments; within both, the order stays.
 func TestOrdered(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("time", nil, 0o600); err != nil {
@@ -34,21 +34,22 @@ func TestOrdered(t *testing.T) {
 		{"flag before the command", "--config=x remove a", "remove --config=x a"},
 		{"flag at the end", "exec a b --config x", "exec --config=x a b"},
 		{"no server", "remove", "remove --config=mcpx.json"},
-		{"other flags stay in their places", "--log-level debug exec --select x new.json a --json b c=1", "--log-level debug exec --config=new.json --select x a --json b c=1"},
-		{"a command in a group", "auth login new.json a --scope x", "auth login --config=new.json a --scope x"},
+		{"other flags keep their order", "--log-level debug exec --select x new.json a --json b c=1", "exec --config=new.json --log-level=debug --select=x --json a b c=1"},
+		{"a command in a group", "auth login new.json a --scope x", "auth login --config=new.json --scope=x a"},
 		{"a command without arguments", "check folder", "check --config=folder"},
-		{"no command", "--port 0 new.json", "--config=new.json --port 0"},
+		{"no command", "--port 0 new.json", "--config=new.json --port=0"},
 		{"add a URL", "add new.json a https://x", "add --config=new.json a https://x"},
 		{"add a server with the name of a file", "add time https://x", "add --config=mcpx.json time https://x"},
 		{"add a command", "add time -- npx -y x", "add --config=mcpx.json time"},
 		{"add a command to a file", "add time a -- npx -y x", "add --config=time a"},
 		{"a command that only reads", "inspect time a", "inspect --config=time a"},
 		{"a command needs no server", "check", "check"},
-		{"a URL", "exec --json https://a.example/mcp b c=1", "exec --schema=default a.example --json b c=1"},
+		{"a URL", "exec --json https://a.example/mcp b c=1", "exec --schema=default --json a.example b c=1"},
 		{"a flag after the command of a server", "exec a -- x --config y", "exec --schema=default x a"},
 		{"all servers are one", "check --json -- x", "check --schema=default --json"},
 		{"help", "inspect new.json a --help", "inspect --help"},
 		{"no config is needed", "completion bash", "completion bash"},
+		{"words to complete", "__complete list --config=", "__complete list --config="},
 		{"a config that is only a flag", "install x.json --config x", "install x.json --config x"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -65,6 +66,11 @@ func TestOrdered(t *testing.T) {
 	}
 	if words, err := order(t, "check", ""); !errors.As(err, &usageError{}) || err.Error() != "the first argument is empty" {
 		t.Errorf("an empty config: %q, %v", words, err)
+	}
+	for _, words := range [][]string{{"--config="}, {"list", "--config", ""}, {"exec", "a", "b", "--config="}, {"install", "cursor", "--config", ""}} {
+		if words, err := order(t, words...); !errors.As(err, &usageError{}) || err.Error() != "--config is empty" {
+			t.Errorf("an empty config: %q, %v", words, err)
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"mcpx/config"
-	"mcpx/internal/jsonedit"
+	"mcpx/config/edit"
 	"mcpx/internal/jsonfile"
 	"mcpx/internal/rawjson"
 )
@@ -20,8 +20,8 @@ type Collection struct {
 	Files  []File   // the files that exist
 	Notes  []string // what the user must know about the servers
 
-	servers []server
-	known   int // how many servers were added by Know
+	servers []entry // as mcpx's config has them
+	known   int     // how many servers were added by Know
 }
 
 // File is a config file that was found.
@@ -31,22 +31,16 @@ type File struct {
 	Err     error    // why the file could not be read
 }
 
-// server is a server as mcpx's config has it.
-type server struct {
-	name string
-	raw  []byte
-}
-
-// Know adds a server that mcpx's config has already. Each does not return it.
+// Know adds a server that mcpx's config has already, before any others are added.
 func (c *Collection) Know(name string, raw []byte) {
-	c.servers = slices.Insert(c.servers, c.known, server{name, raw})
-	c.known++
+	c.servers = append(c.servers, entry{name: name, raw: raw})
+	c.known = len(c.servers)
 }
 
-// Each calls use for every server that was added, in order.
-func (c *Collection) Each(use func(name string, raw []byte) error) error {
+// AddTo adds the servers to a schema of mcpx's config, without those that it has already.
+func (c *Collection) AddTo(e *edit.Editor, schema string) error {
 	for _, s := range c.servers[c.known:] {
-		if err := use(s.name, s.raw); err != nil {
+		if err := e.Add(schema, s.name, s.raw); err != nil {
 			return err
 		}
 	}
@@ -55,20 +49,6 @@ func (c *Collection) Each(use func(name string, raw []byte) error) error {
 
 // Len returns the number of servers.
 func (c *Collection) Len() int { return len(c.servers) }
-
-// Config returns an mcpx config with all servers, laid out for people who edit it.
-func (c *Collection) Config() []byte {
-	doc, err := jsonedit.Parse([]byte("{\n  \"mcpServers\": {}\n}\n"))
-	for _, s := range c.servers {
-		if err == nil {
-			err = doc.Set(s.raw, "mcpServers", s.name)
-		}
-	}
-	if err != nil {
-		panic(err) // the document and the servers are valid JSON
-	}
-	return doc.Bytes()
-}
 
 // Take adds the user's servers from a client's own config. It returns the names of those
 // that mcpx can use, as that file has them. It skips mcpx itself, which may also be there
@@ -79,8 +59,7 @@ func (c *Collection) Take(p Place, text []byte, own string) (taken []string, err
 		return nil, err
 	}
 	found, _ := read(p.Path, text, "") // for the inputs; an empty file has none
-	for _, name := range f.names() {
-		raw := f.server(name)
+	for name, raw := range rawjson.Members(f.servers()) {
 		if !isMcpx(raw) && programOf(raw) != own && c.add(p, entry{name: name, raw: raw}, found) {
 			taken = append(taken, name)
 		}
@@ -162,7 +141,7 @@ func (c *Collection) add(p Place, e entry, found contents) bool {
 	if free != name {
 		note("another server has this name; called %q here", free)
 	}
-	c.servers = append(c.servers, server{free, raw})
+	c.servers = append(c.servers, entry{name: free, raw: raw})
 	return true
 }
 
@@ -179,7 +158,7 @@ func (c *Collection) freeName(name, client string, raw []byte) (free string, isK
 		}
 		runes := []rune(name)
 		free = string(runes[:min(len(runes), config.MaxName-len(suffix))]) + suffix
-		at := slices.IndexFunc(c.servers, func(s server) bool { return s.name == free })
+		at := slices.IndexFunc(c.servers, func(s entry) bool { return s.name == free })
 		if at < 0 {
 			return free, false
 		}

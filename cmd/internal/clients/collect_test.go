@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 )
 
 // collect imports files of one client each.
@@ -28,15 +29,25 @@ func collect(t *testing.T, system System, files ...string) *Collection {
 	return c
 }
 
+// configOf returns a new config with the servers.
+func configOf(t *testing.T, c *Collection) []byte {
+	t.Helper()
+	text, err := edit.Text("mcpx.json", nil, func(e *edit.Editor) error { return c.AddTo(e, "") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 // servers returns the servers of the new config, which must load without warnings.
 func servers(t *testing.T, c *Collection) map[string]any {
 	t.Helper()
-	file, err := config.Parse("mcpx.json", c.Config(), func(string) (string, bool) { return "x", true })
+	file, err := config.Parse("mcpx.json", configOf(t, c), func(string) (string, bool) { return "x", true })
 	if err != nil || len(file.Warnings) > 0 {
-		t.Fatalf("%v %v\n%s", err, file, c.Config())
+		t.Fatalf("%v %v\n%s", err, file, configOf(t, c))
 	}
 	var made struct{ MCPServers map[string]any }
-	if err := json.Unmarshal(c.Config(), &made); err != nil {
+	if err := json.Unmarshal(configOf(t, c), &made); err != nil {
 		t.Fatal(err)
 	}
 	return made.MCPServers

@@ -25,53 +25,51 @@ func (c *conversion) note(format string, args ...any) {
 	c.notes = append(c.notes, fmt.Sprintf(format, args...))
 }
 
-// rules has the keys that clients use: mcpx's key for each, and how its value is
-// converted. A nil value is left out. Two objects for one key are merged.
-var rules = map[string]struct {
-	key     string
-	convert func(c *conversion, value any) any
-}{
-	"command":     {"command", (*conversion).text},
-	"args":        {"args", (*conversion).list},
-	"env":         {"env", (*conversion).dict},
-	"cwd":         {"cwd", (*conversion).folder},
-	"type":        {"type", (*conversion).transport},
-	"transport":   {"type", (*conversion).transport},
-	"url":         {"url", (*conversion).text},
-	"headers":     {"headers", (*conversion).dict},
-	"description": {"description", keep},
-	"disabled":    {"disabled", trueIf(true)},
-	"enabled":     {"disabled", trueIf(false)},
-	"isolation":   {"isolation", keep},
-
-	"timeout":         {"timeout", (*conversion).duration},
-	"startup_timeout": {"startup_timeout", (*conversion).duration},
-	"max_timeout":     {"max_timeout", (*conversion).duration},
-
-	"serverUrl": {"url", (*conversion).text}, // Windsurf
-	"httpUrl":   {"url", (*conversion).text}, // Gemini
-
-	// Codex
-	"http_headers":         {"headers", (*conversion).dict},
-	"env_http_headers":     {"headers", headersFromVariables},
-	"bearer_token_env_var": {"headers", bearer},
-	"env_vars":             {"env", inherited},
-	"startup_timeout_sec":  {"startup_timeout", keep},
-	"startup_timeout_ms":   {"startup_timeout", milliseconds},
-	"tool_timeout_sec":     {"timeout", keep},
-
-	"tools":          {"tools", filter("allow")}, // an array; mcpx's own filter is an object
-	"enabled_tools":  {"tools", filter("allow")},
-	"includeTools":   {"tools", filter("allow")},
-	"disabled_tools": {"tools", filter("deny")},
-	"disabledTools":  {"tools", filter("deny")},
-	"excludeTools":   {"tools", filter("deny")},
+// rule converts the value of a client's key, name, to one of mcpx's key.
+type rule struct {
+	name, key string
+	convert   func(c *conversion, value any) any
 }
 
-// keyOrder is the order in which the keys of a server are written.
-var keyOrder = []string{
-	"command", "args", "env", "cwd", "type", "url", "headers",
-	"description", "disabled", "tools", "startup_timeout", "timeout", "max_timeout", "isolation",
+// rules has the keys that clients use: mcpx's key for each, and how its value is
+// converted. A nil value is left out. Two objects for one key are merged. A converted server
+// has its keys in this order.
+var rules = []rule{
+	{"command", "command", (*conversion).text},
+	{"args", "args", (*conversion).list},
+	{"env", "env", (*conversion).dict},
+	{"cwd", "cwd", (*conversion).folder},
+	{"type", "type", (*conversion).transport},
+	{"transport", "type", (*conversion).transport},
+	{"url", "url", (*conversion).text},
+	{"headers", "headers", (*conversion).dict},
+	{"description", "description", keep},
+	{"disabled", "disabled", trueIf(true)},
+	{"enabled", "disabled", trueIf(false)},
+
+	{"tools", "tools", filter("allow")}, // an array; mcpx's own filter is an object
+	{"enabled_tools", "tools", filter("allow")},
+	{"includeTools", "tools", filter("allow")},
+	{"disabled_tools", "tools", filter("deny")},
+	{"disabledTools", "tools", filter("deny")},
+	{"excludeTools", "tools", filter("deny")},
+
+	{"startup_timeout", "startup_timeout", (*conversion).duration},
+	{"timeout", "timeout", (*conversion).duration},
+	{"max_timeout", "max_timeout", (*conversion).duration},
+	{"isolation", "isolation", keep},
+
+	{"serverUrl", "url", (*conversion).text}, // Windsurf
+	{"httpUrl", "url", (*conversion).text},   // Gemini
+
+	// Codex
+	{"http_headers", "headers", (*conversion).dict},
+	{"env_http_headers", "headers", headersFromVariables},
+	{"bearer_token_env_var", "headers", bearer},
+	{"env_vars", "env", inherited},
+	{"startup_timeout_sec", "startup_timeout", keep},
+	{"startup_timeout_ms", "startup_timeout", milliseconds},
+	{"tool_timeout_sec", "timeout", keep},
 }
 
 // server converts one server. Defaults are left out, so that a server that two clients
@@ -80,41 +78,35 @@ func (c *conversion) server(raw []byte) []byte {
 	converted := map[string]any{}
 	var words []any // of a command that is an array; they come before its args
 	for key, text := range rawjson.Members(raw) {
-		rule, isKnown := rules[key]
+		i := slices.IndexFunc(rules, func(r rule) bool { return r.name == key })
 		value := decode(text)
 		switch {
 		case value == nil:
 			continue
-		case !isKnown:
+		case i < 0:
 			c.note("%q means nothing to mcpx and is left out", key)
 			continue
 		}
 		if array, ok := value.([]any); ok && key == "command" && len(array) > 0 {
 			value, words = array[0], array[1:]
 		}
-		set(converted, rule.key, rule.convert(c, value))
+		set(converted, rules[i].key, rules[i].convert(c, value))
 	}
 	if len(words) > 0 {
 		args, _ := converted["args"].([]any)
 		converted["args"] = slices.Concat(c.list(words).([]any), args)
 	}
-	made := inOrder(converted)
-	if c.project != "" && converted["command"] != nil && converted["cwd"] == nil && c.system.NamesFiles(c.project, made) {
+	if c.project != "" && converted["command"] != nil && converted["cwd"] == nil && c.system.NamesFiles(c.project, rawjson.Encode(converted)) {
 		c.note("it is started in %s, since its command line names files there", c.project)
 		converted["cwd"] = c.project // clients start it there
-		made = inOrder(converted)
 	}
-	return made
-}
-
-func inOrder(server map[string]any) []byte {
-	b := []byte("{")
-	for _, key := range keyOrder {
-		if value, ok := server[key]; ok {
-			b = rawjson.AppendMember(b, key, rawjson.Encode(value))
+	made := []byte("{")
+	for _, r := range rules {
+		if value, ok := converted[r.key]; ok && r.name == r.key { // each key once
+			made = rawjson.AppendMember(made, r.key, rawjson.Encode(value))
 		}
 	}
-	return append(b, '}')
+	return append(made, '}')
 }
 
 // set adds a value to a converted server.

@@ -50,7 +50,7 @@ func Install(p Place, before []byte, e Entry, moved []string, into string) (*Cha
 	c := &Change{Place: p, Before: before, Next: clientOf(p).next}
 	e.Type = clientOf(p).kind
 	wanted := rawjson.Encode(e)
-	switch old := f.server(e.Name); {
+	switch old := rawjson.Get(f.servers(), e.Name); {
 	case old == nil:
 		c.add("+", f.show(e.Name, wanted))
 		err = f.add(e.Name, wanted)
@@ -59,7 +59,11 @@ func Install(p Place, before []byte, e Entry, moved []string, into string) (*Cha
 	case canonical(commandOf(old)) != canonical(commandOf(wanted)):
 		c.add("-", f.show(e.Name, commandOf(old)))
 		c.add("+", f.show(e.Name, commandOf(wanted)))
-		err = f.update(e.Name, wanted)
+		for _, key := range commandKeys {
+			if value := rawjson.Get(wanted, key); err == nil && canonical(rawjson.Get(old, key)) != canonical(value) {
+				err = f.set(e.Name, key, value)
+			}
+		}
 	}
 	for _, name := range moved {
 		if err == nil {
@@ -78,7 +82,7 @@ func Uninstall(p Place, before []byte, name string) (*Change, error) {
 		return nil, err
 	}
 	c := &Change{Place: p, Before: before, After: before, Next: "restart " + p.Title}
-	old := f.server(name)
+	old := rawjson.Get(f.servers(), name)
 	switch {
 	case old == nil:
 		return c, nil
@@ -87,7 +91,10 @@ func Uninstall(p Place, before []byte, name string) (*Change, error) {
 	}
 	c.add("-", f.show(name, commandOf(old)))
 	err = f.remove(name)
-	c.After, c.Args, c.Servers = f.text(), stringsIn(rawjson.Get(old, "args")), f.names()
+	c.After, c.Args = f.text(), stringsIn(rawjson.Get(old, "args"))
+	for other := range rawjson.Members(f.servers()) {
+		c.Servers = append(c.Servers, other)
+	}
 	return c, err
 }
 
@@ -97,11 +104,14 @@ func (c *Change) add(sign, text string) {
 	}
 }
 
+// commandKeys are the keys of an entry that Install updates.
+var commandKeys = []string{"command", "args"}
+
 // commandOf returns the command and the arguments of a server, without the rest, which
 // may hold secrets.
 func commandOf(server []byte) []byte {
 	b := []byte("{")
-	for _, key := range []string{"command", "args"} {
+	for _, key := range commandKeys {
 		b = rawjson.AppendMember(b, key, rawjson.Get(server, key))
 	}
 	return append(b, '}')
@@ -119,12 +129,11 @@ func programOf(server []byte) string {
 	return text
 }
 
-// clientFile is the text of a client's config. Servers are plain JSON.
+// clientFile is the text of a client's config. Servers and values are plain JSON.
 type clientFile interface {
-	names() []string
-	server(name string) []byte // nil if there is none
+	servers() []byte // an object; nil if there is none
 	add(name string, server []byte) error
-	update(name string, server []byte) error // its command and its arguments
+	set(name, key string, value []byte) error // changes one value of a server
 	remove(name string) error
 	show(name string, server []byte) string // the server in the file's format
 	text() []byte
@@ -165,10 +174,12 @@ func newJSONFile(text []byte, p Place, key string) (*jsonFile, error) {
 	return &jsonFile{doc, key}, nil
 }
 
-func (f *jsonFile) names() []string           { return f.doc.Keys(f.key) }
-func (f *jsonFile) server(name string) []byte { return f.doc.Get(f.key, name) }
-func (f *jsonFile) text() []byte              { return f.doc.Bytes() }
-func (f *jsonFile) remove(name string) error  { return f.doc.Remove(f.key, name) }
+func (f *jsonFile) servers() []byte          { return f.doc.Get(f.key) }
+func (f *jsonFile) text() []byte             { return f.doc.Bytes() }
+func (f *jsonFile) remove(name string) error { return f.doc.Remove(f.key, name) }
+func (f *jsonFile) set(name, key string, value []byte) error {
+	return f.doc.Set(value, f.key, name, key)
+}
 
 func (f *jsonFile) add(name string, server []byte) error {
 	if f.doc.Get(f.key) == nil {
@@ -177,19 +188,6 @@ func (f *jsonFile) add(name string, server []byte) error {
 		}
 	}
 	return f.doc.Set(server, f.key, name)
-}
-
-func (f *jsonFile) update(name string, server []byte) error {
-	for _, key := range []string{"command", "args"} {
-		value := rawjson.Get(server, key)
-		if canonical(f.doc.Get(f.key, name, key)) == canonical(value) {
-			continue
-		}
-		if err := f.doc.Set(value, f.key, name, key); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (f *jsonFile) show(name string, server []byte) string {

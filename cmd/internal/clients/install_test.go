@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mcpx/internal/rawjson"
 )
 
 var (
@@ -68,6 +70,8 @@ func TestInstall(t *testing.T) {
 		{"TOML update without args", "codex", mcpxEntry, nil, "mcp_servers.mcpx.enabled = true\n[mcp_servers.mcpx]\n", "", ""},
 		{"TOML update, no args yet", "codex", mcpxEntry, nil, "[mcp_servers.mcpx]\ncommand = \"mcpx\"", "[mcp_servers.mcpx]\ncommand = \"/bin/mcpx\"\nargs = [\"/etc/mcpx.json\"]\n",
 			"- [mcp_servers.mcpx]\n- command = \"mcpx\"\n+ [mcp_servers.mcpx]\n+ command = \"/bin/mcpx\"\n+ args = [\"/etc/mcpx.json\"]"},
+		{"TOML update, only args are missing", "codex", mcpxEntry, nil, "[mcp_servers.mcpx]\ncommand = \"/bin/mcpx\"", "[mcp_servers.mcpx]\ncommand = \"/bin/mcpx\"\nargs = [\"/etc/mcpx.json\"]\n",
+			"- [mcp_servers.mcpx]\n- command = \"/bin/mcpx\"\n+ [mcp_servers.mcpx]\n+ command = \"/bin/mcpx\"\n+ args = [\"/etc/mcpx.json\"]"},
 		{"TOML move", "codex", mcpxEntry, []string{"a"},
 			"model = \"x\"\n\n# about a\n[mcp_servers.a]\ncommand = \"x\"\ntext = \"\"\"\n[mcp_servers.b]\n\"\"\"\n\n[mcp_servers.a.env]\nK = \"v\"\n\n# about b\n[mcp_servers.b]\ncommand = \"y\"\n",
 			"model = \"x\"\n\n# about a\n\n# about b\n[mcp_servers.b]\ncommand = \"y\"\n\n[mcp_servers.mcpx]\ncommand = \"/bin/mcpx\"\nargs = [\"/etc/mcpx.json\"]\n",
@@ -201,14 +205,9 @@ func TestTake(t *testing.T) {
 	if err != nil || fmt.Sprint(taken) != "[a b in]" {
 		t.Errorf("%v, %v", taken, err)
 	}
-	var added []string
-	err = c.Each(func(name string, raw []byte) error {
-		added = append(added, name+" "+string(raw))
-		return nil
-	})
-	want := []string{`b-cursor {"command":"y"}`, `in {"command":"z","env":{"K":"${K}"}}`}
-	if err != nil || !slices.Equal(added, want) {
-		t.Errorf("%q, %v", added, err)
+	want := `{"mcpServers":{"b-cursor":{"command":"y"},"in":{"command":"z","env":{"K":"${K}"}}}}`
+	if added := string(rawjson.Compact(configOf(t, c))); added != want {
+		t.Errorf("got %s, want %s", added, want)
 	}
 	if notes := strings.Join(c.Notes, "\n"); !strings.Contains(notes, "(The key)") || strings.Contains(notes, "mcpx itself") {
 		t.Error(notes)

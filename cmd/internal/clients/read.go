@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// entry is a server as a client's file has it.
+// entry is a server in a config.
 type entry struct {
 	name    string
 	raw     []byte

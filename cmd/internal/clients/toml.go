@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -38,15 +37,6 @@ func newTOMLFile(text []byte) (*tomlFile, error) {
 
 func (f *tomlFile) text() []byte { return f.src }
 
-func (f *tomlFile) names() (names []string) {
-	for name := range rawjson.Members(f.servers()) {
-		names = append(names, name)
-	}
-	return names
-}
-
-func (f *tomlFile) server(name string) []byte { return rawjson.Get(f.servers(), name) }
-
 // servers returns all servers as a JSON object, sorted by name.
 func (f *tomlFile) servers() []byte {
 	raw, _ := fromTOML(f.src) // fails only for inf and nan, which JSON lacks: then there are no servers
@@ -55,40 +45,43 @@ func (f *tomlFile) servers() []byte {
 
 // add appends a table to the file.
 func (f *tomlFile) add(name string, server []byte) error {
-	newline := f.newline()
-	b := slices.Clone(f.src)
-	if len(b) > 0 && b[len(b)-1] != '\n' {
-		b = append(b, newline...)
-	}
+	b := f.wholeLines(len(f.src))
 	if len(b) > 0 {
-		b = append(b, newline...)
+		b = append(b, f.newline()...)
 	}
-	table := bytes.ReplaceAll([]byte(f.show(name, server)), []byte("\n"), []byte(newline))
+	table := bytes.ReplaceAll([]byte(f.show(name, server)), []byte("\n"), []byte(f.newline()))
 	return f.edit(append(b, table...), func(servers map[string]any) {
 		servers[name] = decode(commandOf(server))
 	})
 }
 
-func (f *tomlFile) update(name string, server []byte) error {
-	b := slices.Clone(f.src)
+// set replaces the line of a key. A new key gets a line after the command.
+func (f *tomlFile) set(name, key string, value []byte) error {
+	line := " = " + string(jsonedit.Line(value)) + f.newline()
+	text := f.src
 	xs := f.expressions()
-	for i := len(xs) - 1; i >= 0; i-- {
-		x := xs[i]
-		key := x.keyBelow(name)
-		if key == "command" && !slices.ContainsFunc(xs, func(x expression) bool { return x.keyBelow(name) == "args" }) {
-			args := append([]byte("args = "), rawjson.Get(server, "args")...)
-			b = slices.Insert(b, x.end, append(args, f.newline()...)...)
-		}
-		if key == "command" || key == "args" {
-			value := append([]byte(" = "), jsonedit.Line(rawjson.Get(server, key))...)
-			b = slices.Replace(b, x.keyEnd, x.end, append(value, f.newline()...)...)
-		}
+	find := func(key string) int {
+		return slices.IndexFunc(xs, func(x expression) bool { return x.keyBelow(name) == key })
 	}
-	return f.edit(b, func(servers map[string]any) {
-		if old, ok := servers[name].(map[string]any); ok {
-			maps.Copy(old, decode(commandOf(server)).(map[string]any))
+	if i := find(key); i >= 0 {
+		text = slices.Concat(text[:xs[i].keyEnd], []byte(line), text[xs[i].end:])
+	} else if i := find("command"); i >= 0 {
+		text = slices.Concat(f.wholeLines(xs[i].end), []byte(key+line), text[xs[i].end:])
+	}
+	return f.edit(text, func(servers map[string]any) {
+		if server, ok := servers[name].(map[string]any); ok {
+			server[key] = decode(value)
 		}
 	})
+}
+
+// wholeLines returns a copy of the text up to the end of a line, which may lack its line break.
+func (f *tomlFile) wholeLines(end int) []byte {
+	b := slices.Clone(f.src[:end])
+	if len(b) > 0 && b[len(b)-1] != '\n' {
+		b = append(b, f.newline()...)
+	}
+	return b
 }
 
 // remove deletes the lines of a server: its tables and the keys in them.

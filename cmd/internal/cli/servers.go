@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"mcpx/config"
+	"mcpx/config/edit"
+	"mcpx/internal/ansi"
+	"mcpx/internal/app"
+	"mcpx/internal/editfile"
+	"mcpx/internal/jsonfile"
+	"mcpx/internal/lockfile"
+	"mcpx/internal/nearest"
+	"mcpx/internal/plain"
+)
+
+// listCmd lists the servers of a config. It starts nothing.
+type listCmd struct {
+	configFile
+	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema; without it, every schema."`
+	JSON   bool   `help:"Print the list as JSON."`
+}
+
+func (listCmd) Help() string {
+	return `No server is started, and secrets are hidden.
+
+Examples:
+  mcpx list                             the servers of the default config
+  mcpx list mcpx.json --schema work     one schema of it
+  mcpx list mcpx.json --json | jq -r '.servers[] | select(.enabled) | .name'`
+}
+
+// serverList is what list --json prints.
+type serverList struct {
+	File    string         `json:"file"`
+	Servers []listedServer `json:"servers"`
+
+	hasSchemas bool // the servers are of several schemas
+}
+
+// listedServer is a server of the file.
+type listedServer struct {
+	Schema        string   `json:"schema"`
+	SchemaEnabled bool     `json:"schema_enabled"`
+	Name          string   `json:"name"`
+	Enabled       bool     `json:"enabled"`
+	Transport     string   `json:"transport"`
+	Command       string   `json:"command,omitempty"`
+	Args          []string `json:"args,omitempty"`
+	URL           string   `json:"url,omitempty"`
+	Description   string   `json:"description,omitempty"`
+}
+
+func (c *listCmd) Run(t *terminal) error {
+	file, err := t.load(c.Path)
+	if err != nil {
+		return err
+	}
+	warn(t.stderr, file.Warnings)
+	list := serverList{File: file.File, Servers: []listedServer{}, hasSchemas: len(file.Profiles) > 1 && c.Schema == ""}
+	var names []string
+	for i := range file.Profiles {
+		p := &file.Profiles[i]
+		names = append(names, p.Name)
+		for _, u := range p.All() {
+			if c.Schema == "" || c.Schema == p.Name {
+				list.Servers = append(list.Servers, listed(p, &u))
+			}
+		}
+	}
+	switch {
+	case c.Schema != "" && !slices.Contains(names, c.Schema):
+		return usageError{unknownSchema(&edit.UnknownSchemaError{Name: c.Schema, Known: names}, file.File)}
+	case c.JSON:
+		return t.encode(list)
+	}
+	return list.print(t)
+}
+
+// listed returns a server without its secrets.
+func listed(p *config.Profile, u *config.Upstream) listedServer {
+	public := u.Public()
+	return listedServer{
+		Schema: p.Name, SchemaEnabled: p.Enabled, Name: u.Name, Enabled: !u.Disabled(), Transport: transportOf(u),
+		Command: public.Command, Args: public.Args, URL: public.URL, Description: u.Description,
+	}
+}
+
+// transportOf returns how a server is reached.
+func transportOf(u *config.Upstream) string {
+	if u.Transport == config.TransportRemote {
+		return string(config.TransportHTTP) // tried first
+	}
+	return string(u.Transport)
+}
+
+// print shows the list as a table.
+func (l serverList) print(t *terminal) error {
+	if len(l.Servers) == 0 {
+		return t.printf("no servers; mcpx add NAME -- COMMAND adds one\n")
+	}
+	list := t.table("schema", "server", "state", "transport", "command or url", "description")
+	for _, s := range l.Servers {
+		list.add(s.row()...)
+	}
+	if !l.hasSchemas {
+		list.dropFirst()
+	}
+	list.writeTo(t.stdout)
+	return nil
+}
+
+func (s listedServer) row() []cell {
+	schema, state := s.Schema, cell{text: "enabled", style: ansi.Green}
+	if !s.SchemaEnabled {
+		schema += " (not enabled)"
+	}
+	if !s.Enabled {
+		state = cell{text: "disabled", style: ansi.Faint}
+	}
+	target := cmp.Or(s.URL, plain.Shell(append([]string{s.Command}, s.Args...)...))
+	return []cell{{text: schema}, {text: s.Name, style: ansi.Cyan}, state, {text: s.Transport}, {text: target}, {text: s.Description}}
+}
+
+// removeCmd removes a server from the config.
+type removeCmd struct{ serverEdit }
+
+func (removeCmd) Help() string {
+	return `Comments and formatting of the file stay as they are. A comment on the server's last line is removed too.
+
+Examples:
+  mcpx remove time                     from the default config
+  mcpx remove mcpx.json time           from this one
+  mcpx remove time --schema work       from another schema of it`
+}
+
+func (c *removeCmd) Run(t *terminal) error {
+	_, err := c.edit(t, "removed %s from %s", (*edit.Editor).Remove)
+	return err
+}
+
+// enableCmd switches a server of the config on.
+type enableCmd struct {
+	serverEdit
+	NoCheck bool `help:"Do not connect to the server."`
+}
+
+func (enableCmd) Help() string {
+	return `mcpx connects to the server once and prints what "mcpx check" would say. If that fails, the server stays enabled.
+
+Examples:
+  mcpx enable time
+  mcpx enable mcpx.json time --no-check`
+}
+
+func (c *enableCmd) Run(t *terminal) error {
+	changed, err := c.edit(t, "enabled %s in %s", (*edit.Editor).Enable)
+	if err != nil || !changed || c.NoCheck {
+		return err
+	}
+	return c.connectOnce(t)
+}
+
+// disableCmd switches a server of the config off.
+type disableCmd struct{ serverEdit }
+
+func (disableCmd) Help() string {
+	return `The server stays in the file, with "disabled": true. A running mcpx is not affected until it is started again.
+
+Examples:
+  mcpx disable time
+  mcpx disable mcpx.json time --schema work`
+}
+
+func (c *disableCmd) Run(t *terminal) error {
+	_, err := c.edit(t, "disabled %s in %s", (*edit.Editor).Disable)
+	return err
+}
+
+// serverEdit is embedded by the commands that change one server of a config.
+type serverEdit struct {
+	configFile
+	Server string `arg:"" help:"Name of the server."`
+	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The server's schema (default)."`
+}
+
+// edit changes the server and prints done, a format for its name and the file.
+func (c *serverEdit) edit(t *terminal, done string, change func(e *edit.Editor, schema, name string) error) (changed bool, err error) {
+	result, err := edit.File(c.Path, edit.Options{}, func(e *edit.Editor) error { return change(e, c.Schema, c.Server) })
+	if err != nil {
+		return false, editError(err, c.Path)
+	}
+	if !result.Changed {
+		state, _, _ := strings.Cut(done, " ")
+		done = "%s is already " + state + " in %s"
+	}
+	fmt.Fprintf(t.stderr, done+"\n", c.Server, c.Path)
+	return result.Changed, nil
+}
+
+// editError adds advice to an error of a config edit.
+func editError(err error, path string) error {
+	if server, ok := errors.AsType[*edit.UnknownServerError](err); ok {
+		return unknownServer(server, path)
+	}
+	if schema, ok := errors.AsType[*edit.UnknownSchemaError](err); ok {
+		return usageError{unknownSchema(schema, path)}
+	}
+	switch {
+	case errors.As(err, new(*jsonfile.Error)):
+		return usageError{withHint(err, "fix the file first; nothing was changed")}
+	case errors.As(err, new(*edit.ChangeError)):
+		return usageError{err}
+	case errors.As(err, new(*edit.ExistsError)):
+		return withHint(fmt.Errorf("%w in %s", err, path), "--force replaces it")
+	case errors.Is(err, fs.ErrNotExist):
+		return usageError{withHint(fmt.Errorf("%s does not exist", path), "mcpx add NAME -- COMMAND creates a config")}
+	}
+	return writeError(err)
+}
+
+// writeError adds advice to an error of writing a file.
+func writeError(err error) error {
+	switch {
+	case errors.Is(err, editfile.ErrChanged):
+		return withHint(err, "nothing was changed; run the command again")
+	case errors.Is(err, fs.ErrPermission):
+		return withHint(err, "nothing was changed; check the permissions of the file and its folder")
+	}
+	return err
+}
+
+// unknownServer adds similar names to the error.
+func unknownServer(err *edit.UnknownServerError, path string) error {
+	text := fmt.Errorf("%w in %s", err, path)
+	near := nearest.Word(err.Name, err.Known)
+	switch {
+	case len(err.Elsewhere) > 0:
+		return withHint(text, "schema %s has it: --schema %s", err.Elsewhere[0], plain.Shell(err.Elsewhere[0]))
+	case near != "":
+		return withHint(text, "did you mean %s?", near)
+	case len(err.Known) > 0:
+		return withHint(text, "servers: %s", strings.Join(err.Known, ", "))
+	}
+	return withHint(text, "schema %s has no servers", err.Schema)
+}
+
+// unknownSchema adds the existing schemas to the error.
+func unknownSchema(err *edit.UnknownSchemaError, path string) error {
+	text := fmt.Errorf("%w in %s", err, path)
+	if err.Only {
+		return withHint(text, `the file lists its servers directly, so its only schema is "default"; put them below "schemas" to have several`)
+	}
+	return withHint(text, "schemas: %s", strings.Join(err.Known, ", "))
+}
+
+// connectOnce connects to the server and prints what check would say. A server that fails is
+// only a warning.
+func (c *serverEdit) connectOnce(t *terminal) error {
+	file, err := t.load(c.Path)
+	if err != nil {
+		return err
+	}
+	file.ForOneCommand("error")
+	schema := cmp.Or(c.Schema, "default")
+	p, err := file.Profile(schema)
+	if err != nil {
+		_, err = fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", c.Server, schema)
+		return err
+	}
+	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != c.Server })
+	return t.connect(file, schema, func(lists []app.ToolLists) error {
+		r := newCheckReport(lists)
+		r.print(t)
+		if r.Failed > 0 {
+			fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", c.Server)
+		}
+		if _, err := os.Stat(lockfile.Path(file.File)); err == nil {
+			fmt.Fprintf(t.stderr, "hint: there is a %s, so %s waits for review: mcpx pin %s\n", lockfile.Name, c.Server, plain.Shell(c.Server))
+		}
+		return nil
+	})
+}
