@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"mcpx/internal/jsonfile"
 	"mcpx/internal/policy"
 	"mcpx/internal/redact"
+	"mcpx/internal/reference"
 	"mcpx/internal/seal"
 )
 
@@ -72,37 +74,55 @@ func (o *OIDC) fields() []field {
 	}
 }
 
-// hiddenText is an expanded text that is never empty and never shown. The checks are for the
-// expanded text.
+// hiddenText is a text with references that is never empty and never shown. It belongs to
+// no upstream, so a missing variable or secret is a problem of the file. The checks are for
+// the expanded text.
 func hiddenText(p *string, checks ...check) kind {
-	k := expanded(p, nonEmpty)
-	read := k.read
-	k.read = func(r *reader, n jsonfile.Node) {
-		before := r.ProblemCount()
-		read(r, n)
-		switch {
-		case r.ProblemCount() > before:
-		case *p == "" && !r.secrets.isDry:
-			r.Fail(n, "%v", errExpandedEmpty)
-		case isSet(*p):
-			r.check(n, *p, checks)
-		}
+	checks = append([]check{notMasked}, checks...)
+	return kind{
+		schema: object{{"type", "string"}, notEmpty},
+		read: func(r *reader, n jsonfile.Node) {
+			s, ok := r.text(n, nonEmpty, reference.Check)
+			if !ok {
+				return
+			}
+			r.warnFile(n)
+			x := expansion{environment: r.environment, ctx: context.Background()}
+			value := x.text(n.Path, s)
+			switch err := x.err(); {
+			case err != nil:
+				r.Fail(n, "%v", err)
+			case value == "" && !r.environment.isDry:
+				r.Fail(n, "%v", errExpandedEmpty)
+			case value != "" && r.check(n, value, checks):
+				*p = value
+			}
+		},
+		show: func() any {
+			if *p == "" {
+				return nil
+			}
+			return redact.Hidden
+		},
 	}
-	k.show = func() any {
-		if *p == "" {
-			return nil
-		}
-		return redact.Hidden
-	}
-	return k.also(notEmpty)
 }
 
-// sessionKeyText is a key that seals client sessions. It is never shown.
-func sessionKeyText(p *string) kind { return hiddenText(p, sessionKey) }
+// notMasked rejects what Show writes in place of a secret.
+func notMasked(s string) error {
+	if s == redact.Hidden {
+		return errors.New(`"***" is what mcpx shows in place of a secret; write the secret itself, or a reference to it such as ${VAR}`)
+	}
+	return nil
+}
 
-func sessionKey(text string) error {
-	_, err := seal.ParseKey(text)
-	return err
+// sessionKey is a key that seals client sessions. It is never shown.
+func sessionKey(p *seal.Key) kind {
+	k := hiddenText(new(string), func(text string) (err error) {
+		*p, err = seal.ParseKey(text)
+		return err
+	})
+	k.show = func() any { return redact.Hidden }
+	return k
 }
 
 // date is a day that a value is valid on for the last time. It stores the end of the day.
@@ -153,10 +173,6 @@ func publicURL(s string) error {
 	return nil
 }
 
-// isSet reports whether a secret was read. Hidden, which Show writes in its place, does not
-// count.
-func isSet(secret string) bool { return secret != "" && secret != redact.Hidden }
-
 // access checks that the parts of "server" fit together, and fit the profiles.
 func (r *reader) access(root jsonfile.Node, c *Config) {
 	server, _ := root.Member("server")
@@ -170,12 +186,12 @@ func (r *reader) access(root jsonfile.Node, c *Config) {
 	fewest := min(len(elements), len(c.Server.Auth.Tokens)) // they differ if there are two lists, which is reported elsewhere
 	for i, t := range c.Server.Auth.Tokens[:fewest] {
 		for j := range i {
-			if isSet(t.Token) && t.Token == c.Server.Auth.Tokens[j].Token {
+			if t.Token != "" && t.Token == c.Server.Auth.Tokens[j].Token {
 				r.Fail(elements[i], "has the same token as %q; give each its own", c.Server.Auth.Tokens[j].Name)
 				break
 			}
 		}
-		if isSet(t.Token) && t.Token == c.Server.Token {
+		if t.Token != "" && t.Token == c.Server.Token {
 			r.Fail(elements[i], "has the same token as server.token, which may do everything; give it its own")
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"mcpx/internal/jsonfile"
 	"mcpx/internal/redact"
+	"mcpx/internal/seal"
 )
 
 // Config is the config file in one shape, with defaults filled in and references
@@ -212,9 +213,9 @@ type Server struct {
 	Console        Console
 	AllowedOrigins []string
 	AllowedHosts   []string
-	PublicURL      string   // the address that clients use, without /mcp; empty: unknown
-	SessionKeys    []string // the first seals client sessions, all open them; none: they are not sealed
-	Store          string   // address of what replicas share; empty: the memory of this process
+	PublicURL      string     // the address that clients use, without /mcp; empty: unknown
+	SessionKeys    []seal.Key // the first seals client sessions, all open them; none: they are not sealed
+	Store          string     // address of what replicas share; empty: the memory of this process
 	Auth           Access
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -65,15 +66,16 @@ func (c *Config) StartAll() {
 	}
 }
 
-// environment has what the file refers to: variables and folders.
+// environment has what the file refers to: variables, folders and stored secrets.
 type environment struct {
 	lookup Lookup
 	folder string // of the config file, absolute
+	isDry  bool   // stored secrets are not read; they are empty
 }
 
 // resolve returns an upstream with its variables expanded and its folder absolute.
 func (e environment) resolve(written Upstream) Upstream {
-	x := expansion{lookup: e.lookup}
+	x := expansion{environment: e}
 	u := written
 	u.written, u.environment = &written, e
 	x.upstream(&u)
@@ -100,7 +102,7 @@ func (x *expansion) upstream(u *Upstream) {
 	}
 	u.Env = x.dict("env", w.Env, w.envCommands)
 	if w.Dir != "" {
-		u.Dir = u.environment.absolute(x.path("cwd", w.Dir))
+		u.Dir = x.absolute(x.path("cwd", w.Dir))
 	}
 	u.URL = x.text("url", w.URL)
 	u.Headers = x.dict("headers", w.Headers, w.headerCommands)
@@ -174,12 +176,12 @@ func (e environment) absolute(path string) string {
 
 // expansion expands the references of one upstream and collects what cannot be resolved.
 type expansion struct {
-	lookup     Lookup
+	environment
 	values     []variable // of the references
 	unresolved []unresolved
 
-	read       *secretReader // of stored secrets; nil leaves them as they are written
-	isDeferred bool          // there are stored secrets that were left
+	ctx        context.Context // bounds reading stored secrets; nil leaves them as they are written
+	isDeferred bool            // there are stored secrets that were left
 }
 
 type variable struct{ name, value string }
@@ -203,9 +205,8 @@ func (x *expansion) text(place, text string) string {
 
 // path expands a path, which may start with ~/.
 func (x *expansion) path(place, text string) string {
-	home := homeFolder(x.lookup)
-	if rest, ok := strings.CutPrefix(text, "~/"); ok && home != "" {
-		return filepath.Join(home, x.text(place, rest))
+	if rest, ok := strings.CutPrefix(text, "~/"); ok {
+		return x.withHome("~/" + x.text(place, rest))
 	}
 	return x.text(place, text)
 }

@@ -55,25 +55,6 @@ func text(p *string, checks ...check) kind {
 	}
 }
 
-// expanded is a text with references outside any upstream. A missing variable or secret
-// there is a problem of the file.
-func expanded(p *string, checks ...check) kind {
-	k := text(p, checks...)
-	k.read = func(r *reader, n jsonfile.Node) {
-		s, ok := r.text(n, append(checks, reference.Check)...)
-		if !ok {
-			return
-		}
-		r.warnFile(n)
-		e := expansion{lookup: r.environment.lookup, read: r.secrets}
-		*p = e.text(n.Path, s)
-		if err := e.err(); err != nil {
-			r.Fail(n, "%v", err)
-		}
-	}
-	return k
-}
-
 // array is an array whose elements are of one kind.
 func array[T any](p *[]T, want string, element func(p *T) kind) kind {
 	return kind{

@@ -13,7 +13,6 @@ import (
 type reader struct {
 	*jsonfile.File
 	environment environment
-	secrets     *secretReader
 }
 
 // object reads the members of an object into its fields.

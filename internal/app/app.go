@@ -49,7 +49,6 @@ type App struct {
 	metrics  *metrics         // nil unless mcpx serves over HTTP
 	audit    *audit           // nil unless the config names a file
 	memory   *releaser
-	keys     []seal.Key        // of server.session_key
 	store    *store.Redis      // shared with other replicas; nil unless the config has one
 	tracer   *telemetry.Tracer // nil unless the environment names a collector
 
@@ -76,9 +75,6 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		return nil, err
 	}
 	a := &App{config: c, schema: profile, stderr: stderr}
-	if a.keys, err = sessionKeys(c.Server.SessionKeys); err != nil {
-		return nil, err
-	}
 	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
 		return nil, err
 	}
@@ -97,25 +93,13 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		_ = a.audit.Close()
 		return nil, err
 	}
-	a.Accounts = auth.New(openTokens(c, a.store, a.keys), a.log.Logger)
+	a.Accounts = auth.New(openTokens(c, a.store), a.log.Logger)
 	var profiles []*Profile
 	for _, p := range chosen {
 		profiles = append(profiles, a.newProfile(c, p))
 	}
 	a.profiles.Store(&profiles)
 	return a, nil
-}
-
-// sessionKeys reads the keys of a config.
-func sessionKeys(texts []string) (keys []seal.Key, err error) {
-	for _, text := range texts {
-		key, err := seal.ParseKey(text)
-		if err != nil {
-			return nil, fmt.Errorf("server.session_key: %w", err)
-		}
-		keys = append(keys, key)
-	}
-	return keys, nil
 }
 
 // Profiles returns the profiles that are served, in the order of the config.
@@ -235,8 +219,8 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 // serverOptions returns the options of what a front serves.
 func (a *App) serverOptions() server.Options {
 	o := server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed, Tracer: a.tracer}
-	if len(a.keys) > 0 {
-		o.Rounds = seal.New(seal.Round, a.keys)
+	if keys := a.config.Server.SessionKeys; len(keys) > 0 {
+		o.Rounds = seal.New(seal.Round, keys)
 	}
 	return o
 }

@@ -44,8 +44,8 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 		StopDelay: c.Server.StopDelay,
 		Stateless: a.Stateless,
 	}
-	if len(a.keys) > 0 {
-		web.Seal = seal.New(seal.Session, a.keys)
+	if keys := c.Server.SessionKeys; len(keys) > 0 {
+		web.Seal = seal.New(seal.Session, keys)
 	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	if a.store != nil {
