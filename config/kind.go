@@ -118,7 +118,7 @@ func byName[T any](p *[]Named[T], want string, value func(p *T) kind, names ...c
 			}
 			*p = make([]Named[T], len(n.Members()))
 			for i, m := range n.Members() {
-				r.check(m.Name, m.Key, names)
+				r.check(m.Name, m.Key, names...)
 				(*p)[i].Name = m.Key
 				value(&(*p)[i].Value).read(r, m.Value)
 			}
@@ -152,9 +152,7 @@ func dict(p *map[string]string, commands *map[string][]string, name check) kind 
 			}
 			*p, *commands = make(map[string]string), make(map[string][]string)
 			for _, m := range n.Members() {
-				if err := name(m.Key); err != nil {
-					r.Fail(m.Name, "%v", err)
-				}
+				r.check(m.Name, m.Key, name)
 				if m.Value.Kind() == '{' {
 					(*p)[m.Key], (*commands)[m.Key] = "", r.command(m.Value, command, &words)
 				} else if s, ok := r.text(m.Value, reference.Check); ok {
@@ -304,10 +302,14 @@ func unshown(k kind) kind {
 	return k
 }
 
-func present[T comparable](v T) any {
-	var zero T
-	if v == zero {
+// optional leaves a key out of Show if its value is false or 0.
+func optional(k kind) kind {
+	show := k.show
+	k.show = func() any {
+		if v := show(); v != false && v != 0 {
+			return v
+		}
 		return nil
 	}
-	return v
+	return k
 }
