@@ -72,14 +72,14 @@ func (u *Upstream) pin(hasLock bool) Pin {
 
 // approve sets what the lock approves, and returns why the upstream may not start. lock is
 // nil if there is none.
-func (u *Upstream) approve(lock *lockfile.Lock, key string) error {
+func (u *Upstream) approve(lock lockfile.Lock, key string) error {
 	if lock == nil {
 		if u.Trust.Pin == PinBlock {
 			return fmt.Errorf(`its "pin" is "block", and there is no %s; run mcpx pin`, lockfile.Name)
 		}
 		return nil
 	}
-	u.Trust.Approved = lock.Servers[key]
+	u.Trust.Approved = lock[key]
 	switch {
 	case u.Trust.Approved == nil && u.Trust.Pin == PinWarn:
 		u.Trust.Approved = &lockfile.Server{Origin: u.Origin()} // everything is new

@@ -64,7 +64,7 @@ func (a *App) accept(key string, offer *lockfile.Server) error {
 	if err != nil {
 		return err
 	}
-	lock.Servers[key] = offer
+	lock[key] = offer
 	if err := lock.Write(path); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 // lockText is a lock file and its text.
 type lockText struct {
-	*lockfile.Lock
+	lockfile.Lock
 	path   string
 	text   []byte
 	review string // the command that shows what has changed

@@ -94,7 +94,7 @@ func (c *pinCmd) selectServers(file *config.Config) error {
 }
 
 // review shows the changes and writes the lock file if they are accepted.
-func (c *pinCmd) review(t *terminal, path string, old *lockfile.Lock, o offers) error {
+func (c *pinCmd) review(t *terminal, path string, old lockfile.Lock, o offers) error {
 	changes := o.changes(old)
 	if err := c.show(t, old, changes); err != nil || c.Diff {
 		return err
@@ -113,14 +113,14 @@ func (c *pinCmd) review(t *terminal, path string, old *lockfile.Lock, o offers) 
 		return writeError(err)
 	}
 	items := 0
-	for _, s := range next.Servers {
+	for _, s := range next {
 		items += len(s.Items[lockfile.Tools])
 	}
-	return t.printf("%s: %s, %s. A running mcpx applies it when it reloads its config.\n", path, plural(len(next.Servers), "server"), plural(items, "tool"))
+	return t.printf("%s: %s, %s. A running mcpx applies it when it reloads its config.\n", path, plural(len(next), "server"), plural(items, "tool"))
 }
 
 // show prints the changes. The first lock is everything, so that only --diff shows it.
-func (c *pinCmd) show(t *terminal, old *lockfile.Lock, changes []lockfile.Change) error {
+func (c *pinCmd) show(t *terminal, old lockfile.Lock, changes []lockfile.Change) error {
 	if old == nil && !c.Diff {
 		return nil
 	}
@@ -183,18 +183,18 @@ func newOffers(all []app.ToolLists) offers {
 }
 
 // changes compares the servers that started with a lock, which may be nil.
-func (o offers) changes(old *lockfile.Lock) (changes []lockfile.Change) {
+func (o offers) changes(old lockfile.Lock) (changes []lockfile.Change) {
 	for _, key := range o.keys {
 		if now := o.servers[key]; now != nil {
-			changes = append(changes, lockfile.Compare(key, old.Server(key), now)...)
+			changes = append(changes, lockfile.Compare(key, old[key], now)...)
 		}
 	}
 	return changes
 }
 
 // isStale reports whether the lock has servers that the config does not have.
-func (o offers) isStale(old *lockfile.Lock) bool {
-	for key := range old.Servers {
+func (o offers) isStale(old lockfile.Lock) bool {
+	for key := range old {
 		if !slices.Contains(o.configured, key) {
 			return true
 		}
@@ -204,14 +204,14 @@ func (o offers) isStale(old *lockfile.Lock) bool {
 
 // merge returns the new lock: with the servers that started, and the others of the old
 // lock, unless they are not in the config any more.
-func (o offers) merge(old *lockfile.Lock) *lockfile.Lock {
-	next := &lockfile.Lock{Servers: map[string]*lockfile.Server{}}
+func (o offers) merge(old lockfile.Lock) lockfile.Lock {
+	next := lockfile.Lock{}
 	for _, key := range o.configured {
-		if s := old.Server(key); s != nil {
-			next.Servers[key] = s
+		if s := old[key]; s != nil {
+			next[key] = s
 		}
 	}
-	maps.Copy(next.Servers, o.servers)
+	maps.Copy(next, o.servers)
 	return next
 }
 
