@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"mcpx/internal/tasks"
 	"mcpx/internal/telemetry"
 	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/stdio"
 )
@@ -47,7 +49,7 @@ type App struct {
 	cache    *listcache.Cache // may be nil
 	address  string           // of the HTTP front, as people reach it; empty without one
 	metrics  *metrics         // nil unless mcpx serves over HTTP
-	audit    *audit           // nil unless the config names a file
+	audit    *audit
 	memory   *releaser
 	store    *store.Redis      // shared with other replicas; nil unless the config has one
 	tracer   *telemetry.Tracer // nil unless the environment names a collector
@@ -247,7 +249,7 @@ func (a *App) ready(mode string, p *Profile) *zerolog.Event {
 
 // observe takes note of a call. It may be called concurrently.
 func (a *App) observe(e executor.Event) {
-	if a.audit != nil {
+	if a.audit.file != nil {
 		line := a.audit.line(e)
 		a.log.Later(func() {
 			if err := a.audit.write(line); err != nil {
@@ -273,3 +275,39 @@ func (a *App) logCall(e executor.Event) {
 	line.Str("client", e.Client).Str("request", e.Request).Str("server", e.Server).Str("tool", e.Tool).Str("outcome", e.Outcome).
 		Dur("ms", e.Took.Round(10*time.Microsecond)).Int("in", e.BytesIn).Int("out", e.BytesOut).Msg("call")
 }
+
+// ToolLists are the tool lists of a profile in a client's context: those of its upstreams
+// without mcpx, and one with it.
+type ToolLists struct {
+	Profile   *Profile
+	Upstreams []*live.Upstream
+	With      []byte
+}
+
+// ToolLists returns the lists of all profiles. It waits until every upstream is ready or
+// has failed, or ctx ends.
+func (a *App) ToolLists(ctx context.Context) []ToolLists {
+	var all []ToolLists
+	for _, p := range a.Profiles() {
+		lists := ToolLists{Profile: p, With: server.New(p.Profile, p.Registry, p.Executor, server.Options{Version: Version()}).LazyTools(nil)}
+		for _, u := range p.Upstreams {
+			lists.Upstreams = append(lists.Upstreams, p.Registry.Settled(ctx, u.Name))
+		}
+		all = append(all, lists)
+	}
+	return all
+}
+
+// Version is mcpx's version: what the build says, or what the module is.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "dev"
+}
+
+// version is set by the linker in a release.
+var version string

@@ -79,7 +79,7 @@ func (a *App) pages(web *front.HTTP) *pages.Pages {
 		Metrics:     a.metrics.handler(a.log.Flush),
 		SignIn:      pages.SignIn{Accounts: a.Accounts, Redirect: a.address + "/oauth/callback"},
 		Problem:     a.ReloadProblem,
-		AuditFailed: a.audit.Failed,
+		AuditFailed: a.audit.failed.Load,
 	}
 	if s := a.config.Server; s.Console == config.ConsoleEdit && access.NeedsToken(s) {
 		p.Reload, p.Editing = a.Reload, a.editing()
