@@ -74,7 +74,7 @@ func TestText(t *testing.T) {
 			`{"mcp_servers": [{"name": "time", "enabled": false, "command": "x"}]}`},
 		{"disable with both", disable,
 			`{"mcpServers": {"time": {"enabled": true, "disabled": false, "command": "x"}}}`,
-			`{"mcpServers": {"time": {"enabled": false, "disabled": true, "command": "x"}}}`},
+			`{"mcpServers": {"time": {"enabled": false, "command": "x"}}}`},
 		{"disable twice", disable,
 			`{"mcpServers": {"time": {"command": "x", "disabled": true}}}`, `{"mcpServers": {"time": {"command": "x", "disabled": true}}}`},
 		{"enable", enable,

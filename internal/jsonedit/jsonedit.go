@@ -128,20 +128,15 @@ func (d *Document) Remove(path ...string) error {
 }
 
 func (d *Document) find(path []string) *hujson.Value {
-	v := &d.root
+	pointer := ""
 	for _, key := range path {
-		c, ok := newContainer(v)
-		if !ok {
-			return nil
-		}
-		i := c.index(key)
-		if i < 0 {
-			return nil
-		}
-		v = c.items[i].value
+		pointer += "/" + inPointer.Replace(key)
 	}
-	return v
+	return d.root.Find(pointer)
 }
+
+// inPointer escapes a key for a JSON Pointer.
+var inPointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // container is an object or an array.
 type container struct {
