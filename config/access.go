@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -184,16 +185,12 @@ func (r *reader) access(root jsonfile.Node, c *Config) {
 	listed, _ := auth.Value.Member("tokens")
 	elements := listed.Value.Elements()
 	fewest := min(len(elements), len(c.Server.Auth.Tokens)) // they differ if there are two lists, which is reported elsewhere
+	owners := map[string]string{c.Server.Token: "server.token, which may do everything"}
 	for i, t := range c.Server.Auth.Tokens[:fewest] {
-		for j := range i {
-			if t.Token != "" && t.Token == c.Server.Auth.Tokens[j].Token {
-				r.Fail(elements[i], "has the same token as %q; give each its own", c.Server.Auth.Tokens[j].Name)
-				break
-			}
+		if owner := owners[t.Token]; owner != "" && t.Token != "" {
+			r.Fail(elements[i], "has the same token as %s; give it its own", owner)
 		}
-		if t.Token != "" && t.Token == c.Server.Token {
-			r.Fail(elements[i], "has the same token as server.token, which may do everything; give it its own")
-		}
+		owners[t.Token] = cmp.Or(owners[t.Token], strconv.Quote(t.Name))
 	}
 	provider, ok := auth.Value.Member("oidc")
 	if !ok || provider.Value.Kind() != '{' {

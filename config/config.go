@@ -133,14 +133,13 @@ type Upstream struct {
 	// or its value cannot be used there. Other upstreams are not affected.
 	Err error
 
-	disabled       bool
-	forwarded      map[string]string   // headers of the caller's request, by the name that it gets
-	envCommands    map[string][]string // commands that print a value of Env, which is empty until Resolve
-	headerCommands map[string][]string // likewise of Headers
-	written        *Upstream           // the upstream before expansion, for Show and Resolve
-	environment    environment         // from which it was expanded
-	isDeferred     bool                // it has stored secrets, which Resolve reads
-	secrets        *redact.Set         // what Redact hides; nil: nothing
+	disabled    bool
+	forwarded   map[string]string   // headers of the caller's request, by the name that it gets
+	commands    map[string][]string // by "env.NAME" or "headers.NAME": a command that prints the value, which is empty until Resolve
+	written     *Upstream           // the upstream before expansion, for Show and Resolve
+	environment environment         // from which it was expanded
+	isDeferred  bool                // it has stored secrets, which Resolve reads
+	secrets     *redact.Set         // what Redact hides; nil: nothing
 }
 
 // Sandbox restricts the process of an upstream, on Linux.

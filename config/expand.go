@@ -100,12 +100,12 @@ func (x *expansion) upstream(u *Upstream) {
 	for i, arg := range w.Args {
 		u.Args = append(u.Args, x.text(fmt.Sprintf("args[%d]", i), arg))
 	}
-	u.Env = x.dict("env", w.Env, w.envCommands)
+	u.Env = x.dict("env", w.Env, w.commands)
 	if w.Dir != "" {
 		u.Dir = x.absolute(x.path("cwd", w.Dir))
 	}
 	u.URL = x.text("url", w.URL)
-	u.Headers = x.dict("headers", w.Headers, w.headerCommands)
+	u.Headers = x.dict("headers", w.Headers, w.commands)
 	u.addForwarded()
 	u.Auth.ClientID = x.text("auth.client_id", w.Auth.ClientID)
 	u.Auth.ClientSecret = x.text("auth.client_secret", w.Auth.ClientSecret)
@@ -211,15 +211,17 @@ func (x *expansion) path(place, text string) string {
 	return x.text(place, text)
 }
 
-// dict expands the values of env or headers. Those in commands are what a command prints.
+// dict expands the values of env or headers. Those in commands, by place, are what a command
+// prints.
 func (x *expansion) dict(place string, texts map[string]string, commands map[string][]string) map[string]string {
 	expanded := maps.Clone(texts)
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		if words := commands[key]; words != nil {
-			expanded[key] = x.command(place+"."+key, words)
+		at := place + "." + key
+		if words := commands[at]; words != nil {
+			expanded[key] = x.command(at, words)
 			continue
 		}
-		expanded[key] = x.text(place+"."+key, texts[key])
+		expanded[key] = x.text(at, texts[key])
 	}
 	return expanded
 }

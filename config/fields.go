@@ -45,6 +45,7 @@ func defaultUpstream() Upstream {
 		Isolation:      Shared,
 		Auth:           Auth{Flow: "auto"},
 		IdleStop:       unset,
+		commands:       map[string][]string{},
 	}
 }
 
@@ -168,10 +169,10 @@ func (u *Upstream) fields() []field {
 		{"type", choice(&u.Transport, types...), "Transport. The default for a url is to try http, then sse."},
 		{"command", text(&u.Command, nonEmpty, reference.Check).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH} and ${keyring:NAME} are expanded."},
 		{"args", list(&u.Args, reference.Check), "Its arguments. References are expanded, each into one argument."},
-		{"env", dict(&u.Env, &u.envCommands, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded. A value may be a command that prints it."},
+		{"env", u.dict("env", &u.Env, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded. A value may be a command that prints it."},
 		{"cwd", text(&u.Dir, nonEmpty, reference.Check).also(notEmpty), "Its working directory, relative to the config file. References are expanded."},
 		{"url", text(&u.URL, reference.Check, writtenURL).also(webAddress), "Address of a remote server. References are expanded."},
-		{"headers", dict(&u.Headers, &u.headerCommands, headerName), "HTTP headers for a remote server. References are expanded. A value may be a command that prints it."},
+		{"headers", u.dict("headers", &u.Headers, headerName), "HTTP headers for a remote server. References are expanded. A value may be a command that prints it."},
 		{"auth", u.Auth.kind(), "How to sign in to a remote server that uses OAuth. Most servers need none of it."},
 		{"description", text(&u.Description), "One line for the directory the agent sees."},
 		{"disabled", optional(boolean(&u.disabled)), "true switches the server off."},

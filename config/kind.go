@@ -137,9 +137,9 @@ func list(p *[]string, checks ...check) kind {
 	return array(p, "array of strings", func(p *string) kind { return text(p, checks...) })
 }
 
-// dict is an object of strings; name checks its keys. A value may also be a command that
-// prints it: {"cmd": ["op", "read", "op://…"]}. It is stored in commands.
-func dict(p *map[string]string, commands *map[string][]string, name check) kind {
+// dict is an object of strings of an upstream; name checks its keys. A value may also be a
+// command that prints it: {"cmd": ["op", "read", "op://…"]}.
+func (u *Upstream) dict(place string, p *map[string]string, name check) kind {
 	words := []string{}
 	command := section([]field{{"cmd", list(&words, reference.Check), "Program and arguments. What it prints is the value."}})
 	command.schema = append(command.schema, pair{"required", []string{"cmd"}})
@@ -150,11 +150,11 @@ func dict(p *map[string]string, commands *map[string][]string, name check) kind 
 			if !r.is(n, '{', "object of strings") {
 				return
 			}
-			*p, *commands = make(map[string]string), make(map[string][]string)
+			*p = make(map[string]string)
 			for _, m := range n.Members() {
 				r.check(m.Name, m.Key, name)
 				if m.Value.Kind() == '{' {
-					(*p)[m.Key], (*commands)[m.Key] = "", r.command(m.Value, command, &words)
+					(*p)[m.Key], u.commands[place+"."+m.Key] = "", r.command(m.Value, command, &words)
 				} else if s, ok := r.text(m.Value, reference.Check); ok {
 					(*p)[m.Key] = s
 				}
@@ -163,7 +163,7 @@ func dict(p *map[string]string, commands *map[string][]string, name check) kind 
 		show: func() any {
 			var o object
 			for _, key := range slices.Sorted(maps.Keys(*p)) {
-				if words := (*commands)[key]; words != nil {
+				if words := u.commands[place+"."+key]; words != nil {
 					o = append(o, pair{key, object{{"cmd", words}}})
 					continue
 				}
