@@ -236,7 +236,7 @@ func (x *expansion) part(place string, p reference.Part) string {
 	case p.Store != "":
 		return x.stored(place, p)
 	case p.IsSelf:
-		path, err := executable()
+		path, err := os.Executable()
 		if err != nil {
 			x.fail(place, p.Text, fmt.Sprintf(": the path of mcpx is unknown (%v); write the path instead", err))
 		}
@@ -251,15 +251,6 @@ func (x *expansion) part(place string, p reference.Part) string {
 	}
 	x.values = append(x.values, variable{p.Name, value})
 	return value
-}
-
-// executable returns the absolute path of the running program.
-func executable() (string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Abs(path)
 }
 
 // fail records a reference that cannot be resolved. One that is used in several places is

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,19 +19,11 @@ import (
 )
 
 // File changes the servers of a config file. The result is checked whole before it replaces
-// the file; a config with an error is not written. Several processes may edit one file at the
-// same time.
-func File(path string, o Options, change func(e *Editor) error) (editfile.Result, error) {
-	options := editfile.Options{Limit: config.MaxBytes}
-	if o.Create {
-		options.Create = 0o600
-	}
+// the file; a config with an error is not written. create has the permissions of a file that
+// does not exist yet; 0: it must exist. Several processes may edit one file at the same time.
+func File(path string, create fs.FileMode, change func(e *Editor) error) (editfile.Result, error) {
+	options := editfile.Options{Limit: config.MaxBytes, Create: create}
 	return editfile.Edit(path, options, func(old []byte) ([]byte, error) { return Text(path, old, change) })
-}
-
-// Options says how a config may be edited.
-type Options struct {
-	Create bool // create the file, readable by its owner alone, if it does not exist
 }
 
 // Text is [File] for the text of a file. An empty text stands for a new file.

@@ -159,7 +159,7 @@ func TestEditConcurrently(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range servers {
 		all.Go(func() {
-			if _, err := File(path, Options{Create: true}, func(e *Editor) error {
+			if _, err := File(path, 0o600, func(e *Editor) error {
 				return e.Add("", fmt.Sprintf("s%d", i), []byte(addedServer))
 			}); err != nil {
 				t.Error(err)
@@ -182,7 +182,7 @@ func TestEditKeepsBrokenFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(broken), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := File(path, Options{Create: true}, add(""))
+	_, err := File(path, 0o600, add(""))
 	var problems *jsonfile.Error
 	if !errors.As(err, &problems) {
 		t.Errorf("got %v", err)

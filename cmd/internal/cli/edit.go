@@ -90,7 +90,7 @@ type edited struct {
 // edit changes the server and prints done, a format for its name and the file.
 func (c *serverEdit) edit(t *terminal, done string, change func(e *edit.Editor, schema, name string) error) (edited, error) {
 	e := edited{path: c.Path, schema: c.Schema, name: c.Server}
-	result, err := edit.File(e.path, edit.Options{}, func(editor *edit.Editor) error {
+	result, err := edit.File(e.path, 0, func(editor *edit.Editor) error {
 		return change(editor, e.schema, e.name)
 	})
 	if err != nil {

@@ -216,7 +216,7 @@ func (m *move) write() error {
 	if err := os.MkdirAll(filepath.Dir(m.path), 0o700); err != nil {
 		return err
 	}
-	if _, err := edit.File(m.path, edit.Options{Create: true}, m.edit); err != nil {
+	if _, err := edit.File(m.path, 0o600, m.edit); err != nil {
 		return editError(err, m.path)
 	}
 	return nil
