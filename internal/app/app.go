@@ -112,9 +112,6 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 	options := a.registryOptions(c, p)
 	r := registry.New(p, options)
 	e := executor.New(r, c, p, executor.Options{Log: options.Log, Observe: a.observe, SignIn: signIn{a, c.File, p.Name}.begin(r)})
-	if a.store != nil && a.address != "" { // added by a reload of the HTTP front
-		e.Share(a.store)
-	}
 	return &Profile{Profile: p, Registry: r, Executor: e}
 }
 

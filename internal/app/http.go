@@ -49,9 +49,6 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	if a.store != nil {
-		for _, p := range a.Profiles() {
-			p.Executor.Share(a.store)
-		}
 		web.Store, web.StoreState = a.store, a.store.State
 		a.metrics.registry.MustRegister(storeMetrics(a.store)...)
 	}

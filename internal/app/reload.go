@@ -162,6 +162,9 @@ func (a *App) setServers() {
 			servers[p.Name] = old.With(p.Profile, a.serverOptions())
 			continue
 		}
+		if a.store != nil {
+			p.Executor.Share(a.store)
+		}
 		servers[p.Name] = server.New(p.Profile, p.Registry, p.Executor, a.serverOptions())
 	}
 	a.reload.servers = servers
