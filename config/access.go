@@ -1,15 +1,20 @@
 package config
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"net/netip"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"mcpx/internal/jsonfile"
 	"mcpx/internal/policy"
 	"mcpx/internal/redact"
+	"mcpx/internal/reference"
 	"mcpx/internal/seal"
 )
 
@@ -54,11 +59,9 @@ func (t *Token) fields() []field {
 }
 
 func grantFields(g *policy.Grant) []field {
-	readOnly := boolean(&g.ReadOnly)
-	readOnly.show = func() any { return present(g.ReadOnly) }
 	return []field{
 		{"allow", list(&g.Allow, policy.CheckRule), `What the caller may use: "schema", "schema/server" or "schema/server/tool", with globs; "*" is everything.`},
-		{"read_only", readOnly, "true leaves only tools that say readOnlyHint: true."},
+		{"read_only", optional(boolean(&g.ReadOnly)), "true leaves only tools that say readOnlyHint: true."},
 	}
 }
 
@@ -72,37 +75,55 @@ func (o *OIDC) fields() []field {
 	}
 }
 
-// hiddenText is an expanded text that is never empty and never shown. The checks are for the
-// expanded text.
+// hiddenText is a text with references that is never empty and never shown. It belongs to
+// no upstream, so a missing variable or secret is a problem of the file. The checks are for
+// the expanded text.
 func hiddenText(p *string, checks ...check) kind {
-	k := expanded(p, nonEmpty)
-	read := k.read
-	k.read = func(r *reader, n jsonfile.Node) {
-		before := r.ProblemCount()
-		read(r, n)
-		switch {
-		case r.ProblemCount() > before:
-		case *p == "" && !r.secrets.isDry:
-			r.Fail(n, "%v", errExpandedEmpty)
-		case isSet(*p):
-			r.check(n, *p, checks)
-		}
+	checks = append([]check{notMasked}, checks...)
+	return kind{
+		schema: object{{"type", "string"}, notEmpty},
+		read: func(r *reader, n jsonfile.Node) {
+			s, ok := r.text(n, nonEmpty, reference.Check)
+			if !ok {
+				return
+			}
+			r.warnFile(n)
+			x := expansion{environment: r.environment, ctx: context.Background()}
+			value := x.text(n.Path, s)
+			switch err := x.err(); {
+			case err != nil:
+				r.Fail(n, "%v", err)
+			case value == "" && !r.environment.isDry:
+				r.Fail(n, "%v", errExpandedEmpty)
+			case value != "" && r.check(n, value, checks...):
+				*p = value
+			}
+		},
+		show: func() any {
+			if *p == "" {
+				return nil
+			}
+			return redact.Hidden
+		},
 	}
-	k.show = func() any {
-		if *p == "" {
-			return nil
-		}
-		return redact.Hidden
-	}
-	return k.also(notEmpty)
 }
 
-// sessionKeyText is a key that seals client sessions. It is never shown.
-func sessionKeyText(p *string) kind { return hiddenText(p, sessionKey) }
+// notMasked rejects what Show writes in place of a secret.
+func notMasked(s string) error {
+	if s == redact.Hidden {
+		return errors.New(`"***" is what mcpx shows in place of a secret; write the secret itself, or a reference to it such as ${VAR}`)
+	}
+	return nil
+}
 
-func sessionKey(text string) error {
-	_, err := seal.ParseKey(text)
-	return err
+// sessionKey is a key that seals client sessions. It is never shown.
+func sessionKey(p *seal.Key) kind {
+	k := hiddenText(new(string), func(text string) (err error) {
+		*p, err = seal.ParseKey(text)
+		return err
+	})
+	k.show = func() any { return redact.Hidden }
+	return k
 }
 
 // date is a day that a value is valid on for the last time. It stores the end of the day.
@@ -153,10 +174,6 @@ func publicURL(s string) error {
 	return nil
 }
 
-// isSet reports whether a secret was read. Hidden, which Show writes in its place, does not
-// count.
-func isSet(secret string) bool { return secret != "" && secret != redact.Hidden }
-
 // access checks that the parts of "server" fit together, and fit the profiles.
 func (r *reader) access(root jsonfile.Node, c *Config) {
 	server, _ := root.Member("server")
@@ -168,16 +185,12 @@ func (r *reader) access(root jsonfile.Node, c *Config) {
 	listed, _ := auth.Value.Member("tokens")
 	elements := listed.Value.Elements()
 	fewest := min(len(elements), len(c.Server.Auth.Tokens)) // they differ if there are two lists, which is reported elsewhere
+	owners := map[string]string{c.Server.Token: "server.token, which may do everything"}
 	for i, t := range c.Server.Auth.Tokens[:fewest] {
-		for j := range i {
-			if isSet(t.Token) && t.Token == c.Server.Auth.Tokens[j].Token {
-				r.Fail(elements[i], "has the same token as %q; give each its own", c.Server.Auth.Tokens[j].Name)
-				break
-			}
+		if owner := owners[t.Token]; owner != "" && t.Token != "" {
+			r.Fail(elements[i], "has the same token as %s; give it its own", owner)
 		}
-		if isSet(t.Token) && t.Token == c.Server.Token {
-			r.Fail(elements[i], "has the same token as server.token, which may do everything; give it its own")
-		}
+		owners[t.Token] = cmp.Or(owners[t.Token], strconv.Quote(t.Name))
 	}
 	provider, ok := auth.Value.Member("oidc")
 	if !ok || provider.Value.Kind() != '{' {
@@ -192,4 +205,139 @@ func (r *reader) access(root jsonfile.Node, c *Config) {
 		}
 	}
 	r.require(provider.Value, "issuer")
+}
+
+// tokens is an array of tokens.
+func tokens(p *[]Token) kind {
+	each := func(t *Token) kind { return section(t.fields()).requiring("name", "token", "allow") }
+	return array(p, "array of tokens", each).also(pair{"minItems", 1}).then(func(r *reader, n jsonfile.Node) {
+		if n.Kind() == '[' && len(*p) == 0 {
+			r.Fail(n, "must not be empty: the front would need no token; add one, or leave tokens out")
+		}
+		names := map[string]jsonfile.Node{}
+		for i, e := range n.Elements() {
+			r.unique(e, "name", (*p)[i].Name, names)
+		}
+	})
+}
+
+// requiring adds members that an object must have.
+func (k kind) requiring(keys ...string) kind {
+	return k.also(pair{"required", keys}).then(func(r *reader, n jsonfile.Node) { r.require(n, keys...) })
+}
+
+// unique reports a member whose value an earlier object of the same array has.
+func (r *reader) unique(n jsonfile.Node, key, value string, first map[string]jsonfile.Node) {
+	m, ok := n.Member(key)
+	if !ok || value == "" {
+		return
+	}
+	if f, ok := first[value]; ok {
+		r.Fail(m.Value, "duplicate %s %q; first on line %d", key, value, r.Line(f))
+		return
+	}
+	first[value] = m.Value
+}
+
+// require reports members that an object must have.
+func (r *reader) require(n jsonfile.Node, keys ...string) {
+	if n.Kind() != '{' {
+		return
+	}
+	for _, key := range keys {
+		if _, ok := n.Member(key); ok {
+			continue
+		}
+		hint := ""
+		if key == "allow" {
+			hint = `; write ["*"] for everything`
+		}
+		r.Fail(n.Missing(key), "required%s", hint)
+	}
+}
+
+// grants is an object of grants by name.
+func grants(p *Grants) kind {
+	return byName(p, "object of grants", grant, func(name string) error {
+		if name == "" || strings.ContainsAny(name, "\"\\") {
+			return errors.New("a name must not be empty nor hold quotes")
+		}
+		return nil
+	})
+}
+
+// grant is a list of rules, or an object with "allow".
+func grant(g *policy.Grant) kind {
+	short, long := list(&g.Allow, policy.CheckRule), section(grantFields(g)).requiring("allow")
+	return kind{
+		schema: object{{"anyOf", []object{short.schema, long.schema}}},
+		read: func(r *reader, n jsonfile.Node) {
+			switch n.Kind() {
+			case '[':
+				short.read(r, n)
+			case '{':
+				long.read(r, n)
+			default:
+				r.Fail(n, `expected an array of rules, or an object with "allow", got %s`, n.Describe())
+			}
+		},
+		show: func() any {
+			if g.ReadOnly {
+				return long.show()
+			}
+			return append([]string{}, g.Allow...)
+		},
+	}
+}
+
+// warnUnmatched warns about rules that match nothing in the config, such as a server's name
+// without its schema.
+func (r *reader) warnUnmatched(auth jsonfile.Node, profiles []Profile) {
+	listed, _ := auth.Member("tokens")
+	grants := listed.Value.Elements()
+	provider, _ := auth.Member("oidc")
+	scopes, _ := provider.Value.Member("scopes")
+	claims, _ := provider.Value.Member("claims")
+	for _, m := range append(claims.Value.Members(), scopes) {
+		for _, grant := range m.Value.Members() {
+			grants = append(grants, grant.Value)
+		}
+	}
+	for _, grant := range grants {
+		if allow, ok := grant.Member("allow"); ok {
+			grant = allow.Value
+		}
+		for _, rule := range grant.Elements() {
+			r.warnRule(rule, profiles)
+		}
+	}
+}
+
+// warnRule warns about a rule that matches no schema, or no server of its schemas.
+func (r *reader) warnRule(n jsonfile.Node, profiles []Profile) {
+	if n.Kind() != '"' || policy.CheckRule(n.Text()) != nil {
+		return // reported elsewhere
+	}
+	text := n.Text()
+	rules := policy.Union(policy.Grant{Allow: []string{text}})
+	all := make([]string, len(profiles))
+	for i, p := range profiles {
+		all[i] = p.Name
+	}
+	chosen := slices.DeleteFunc(slices.Clone(profiles), func(p Profile) bool { return !rules.HasSchema(p.Name) })
+	if len(chosen) == 0 {
+		r.Warn(n, "%q grants nothing: its first part matches no schema; schemas: %s", text, strings.Join(all, ", "))
+		return
+	}
+	var servers []string
+	for _, p := range chosen {
+		isGranted := func(u Upstream) bool { return rules.HasServer(p.Name, u.Name) }
+		if !strings.Contains(text, "/") || slices.ContainsFunc(p.all, isGranted) {
+			return
+		}
+		for _, u := range p.all {
+			servers = append(servers, u.Name)
+		}
+	}
+	r.Warn(n, "%q grants nothing: its second part matches no server; servers: %s", text, cmp.Or(strings.Join(servers, ", "), "none"))
 }

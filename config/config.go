@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/auth"
 	"mcpx/internal/jsonfile"
 	"mcpx/internal/redact"
+	"mcpx/internal/seal"
 )
 
 // Config is the config file in one shape, with defaults filled in and references
@@ -135,14 +136,13 @@ type Upstream struct {
 	// or its value cannot be used there. Other upstreams are not affected.
 	Err error
 
-	disabled       bool
-	forwarded      map[string]string   // headers of the caller's request, by the name that it gets
-	envCommands    map[string][]string // commands that print a value of Env, which is empty until Resolve
-	headerCommands map[string][]string // likewise of Headers
-	written        *Upstream           // the upstream before expansion, for Show and Resolve
-	environment    environment         // from which it was expanded
-	isDeferred     bool                // it has stored secrets, which Resolve reads
-	secrets        *redact.Set         // what Redact hides; nil: nothing
+	disabled    bool
+	forwarded   map[string]string   // headers of the caller's request, by the name that it gets
+	commands    map[string][]string // by "env.NAME" or "headers.NAME": a command that prints the value, which is empty until Resolve
+	written     *Upstream           // the upstream before expansion, for Show and Resolve
+	environment environment         // from which it was expanded
+	isDeferred  bool                // it has stored secrets, which Resolve reads
+	secrets     *redact.Set         // what Redact hides; nil: nothing
 }
 
 // Sandbox restricts the process of an upstream, on Linux.
@@ -205,9 +205,9 @@ type Server struct {
 	Console        Console
 	AllowedOrigins []string
 	AllowedHosts   []string
-	PublicURL      string   // the address that clients use, without /mcp; empty: unknown
-	SessionKeys    []string // the first seals client sessions, all open them; none: they are not sealed
-	Store          string   // address of what replicas share; empty: the memory of this process
+	PublicURL      string     // the address that clients use, without /mcp; empty: unknown
+	SessionKeys    []seal.Key // the first seals client sessions, all open them; none: they are not sealed
+	Store          string     // address of what replicas share; empty: the memory of this process
 	Auth           Access
 }
 

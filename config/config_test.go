@@ -67,7 +67,7 @@ func clearPrivate(p *Profile) {
 	p.all = nil
 	for i := range p.Upstreams {
 		u := &p.Upstreams[i]
-		u.written, u.secrets, u.environment = nil, nil, environment{}
+		u.written, u.secrets, u.commands, u.environment = nil, nil, nil, environment{}
 	}
 }
 

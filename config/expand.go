@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -75,15 +76,16 @@ func (c *Config) ForOneCommand(logLevel string) {
 	c.Logging.Level, c.Limits.ResultTokens = logLevel, 0
 }
 
-// environment has what the file refers to: variables and folders.
+// environment has what the file refers to: variables, folders and stored secrets.
 type environment struct {
 	lookup Lookup
 	folder string // of the config file, absolute
+	isDry  bool   // stored secrets are not read; they are empty
 }
 
 // resolve returns an upstream with its variables expanded and its folder absolute.
 func (e environment) resolve(written Upstream) Upstream {
-	x := expansion{lookup: e.lookup}
+	x := expansion{environment: e}
 	u := written
 	u.written, u.environment = &written, e
 	x.upstream(&u)
@@ -108,12 +110,12 @@ func (x *expansion) upstream(u *Upstream) {
 	for i, arg := range w.Args {
 		u.Args = append(u.Args, x.text(fmt.Sprintf("args[%d]", i), arg))
 	}
-	u.Env = x.dict("env", w.Env, w.envCommands)
+	u.Env = x.dict("env", w.Env, w.commands)
 	if w.Dir != "" {
-		u.Dir = u.environment.absolute(x.path("cwd", w.Dir))
+		u.Dir = x.absolute(x.path("cwd", w.Dir))
 	}
 	u.URL = x.text("url", w.URL)
-	u.Headers = x.dict("headers", w.Headers, w.headerCommands)
+	u.Headers = x.dict("headers", w.Headers, w.commands)
 	u.addForwarded()
 	u.Auth.ClientID = x.text("auth.client_id", w.Auth.ClientID)
 	u.Auth.ClientSecret = x.text("auth.client_secret", w.Auth.ClientSecret)
@@ -184,12 +186,12 @@ func (e environment) absolute(path string) string {
 
 // expansion expands the references of one upstream and collects what cannot be resolved.
 type expansion struct {
-	lookup     Lookup
+	environment
 	values     []variable // of the references
 	unresolved []unresolved
 
-	read       *secretReader // of stored secrets; nil leaves them as they are written
-	isDeferred bool          // there are stored secrets that were left
+	ctx        context.Context // bounds reading stored secrets; nil leaves them as they are written
+	isDeferred bool            // there are stored secrets that were left
 }
 
 type variable struct{ name, value string }
@@ -213,22 +215,23 @@ func (x *expansion) text(place, text string) string {
 
 // path expands a path, which may start with ~/.
 func (x *expansion) path(place, text string) string {
-	home := homeFolder(x.lookup)
-	if rest, ok := strings.CutPrefix(text, "~/"); ok && home != "" {
-		return filepath.Join(home, x.text(place, rest))
+	if rest, ok := strings.CutPrefix(text, "~/"); ok {
+		return x.withHome("~/" + x.text(place, rest))
 	}
 	return x.text(place, text)
 }
 
-// dict expands the values of env or headers. Those in commands are what a command prints.
+// dict expands the values of env or headers. Those in commands, by place, are what a command
+// prints.
 func (x *expansion) dict(place string, texts map[string]string, commands map[string][]string) map[string]string {
 	expanded := maps.Clone(texts)
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		if words := commands[key]; words != nil {
-			expanded[key] = x.command(place+"."+key, words)
+		at := place + "." + key
+		if words := commands[at]; words != nil {
+			expanded[key] = x.command(at, words)
 			continue
 		}
-		expanded[key] = x.text(place+"."+key, texts[key])
+		expanded[key] = x.text(at, texts[key])
 	}
 	return expanded
 }
@@ -243,7 +246,7 @@ func (x *expansion) part(place string, p reference.Part) string {
 	case p.Store != "":
 		return x.stored(place, p)
 	case p.IsSelf:
-		path, err := executable()
+		path, err := os.Executable()
 		if err != nil {
 			x.fail(place, p.Text, fmt.Sprintf(": the path of mcpx is unknown (%v); write the path instead", err))
 		}
@@ -258,15 +261,6 @@ func (x *expansion) part(place string, p reference.Part) string {
 	}
 	x.values = append(x.values, variable{p.Name, value})
 	return value
-}
-
-// executable returns the absolute path of the running program.
-func executable() (string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Abs(path)
 }
 
 // fail records a reference that cannot be resolved. One that is used in several places is

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"time"
 
 	"mcpx/internal/auth"
@@ -45,6 +46,7 @@ func defaultUpstream() Upstream {
 		Isolation:      Shared,
 		Auth:           Auth{Flow: "auto"},
 		IdleStop:       unset,
+		commands:       map[string][]string{},
 	}
 }
 
@@ -87,7 +89,7 @@ func (s *Server) fields() []field {
 		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
 		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
 		{"public_url", text(&s.PublicURL, publicURL).also(webAddress), "Address that clients use, without /mcp: https://mcpx.example.com."},
-		{"session_key", oneOrMore(&s.SessionKeys, sessionKeyText), "Key that puts client sessions into their IDs, so that every replica with the key continues them: 32 bytes in base64. In an array, the first key encrypts and all keys open."},
+		{"session_key", oneOrMore(&s.SessionKeys, sessionKey), "Key that puts client sessions into their IDs, so that every replica with the key continues them: 32 bytes in base64. In an array, the first key encrypts and all keys open."},
 		{"store", hiddenText(&s.Store, store.CheckAddress), "Redis or Valkey that replicas share: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS. It needs session_key. Write a ${VAR} instead of the password itself."},
 		{"auth", section(s.Auth.fields()), "Who may use the front, and what they may use there."},
 	}
@@ -117,8 +119,6 @@ func (a *AuthStore) fields() []field {
 }
 
 func (l *Limits) fields() []field {
-	connects := number(&l.ConnectsAtOnce, 1, 1000)
-	connects.show = func() any { return present(l.ConnectsAtOnce) }
 	return []field{
 		{"inspect_tokens", number(&l.InspectTokens, 100, 1e6), "Most tokens of a listing of inspect."},
 		{"result_tokens", number(&l.ResultTokens, 0, 1e8), "Tokens above which a result is cut; 0 means never, and results are not kept."},
@@ -127,7 +127,7 @@ func (l *Limits) fields() []field {
 		{"session_idle", duration(&l.SessionIdle), "Time after which an idle client session ends."},
 		{"body_bytes", size(&l.BodyBytes), "Most bytes of an HTTP request."},
 		{"message_bytes", size(&l.MessageBytes), "Most bytes of a message from a server."},
-		{"connects_at_once", connects, "Most servers that start at the same time. The default is twice the number of processors, and at least 4."},
+		{"connects_at_once", optional(number(&l.ConnectsAtOnce, 1, 1000)), "Most servers that start at the same time. The default is twice the number of processors, and at least 4."},
 		{"calls_per_client", number(&l.CallsPerClient, 1, 1e6), "Most calls of one client session at the same time."},
 		{"unread_bytes", size(&l.UnreadBytes), "Most bytes of responses that one client session has not read."},
 		{"kept_bytes", size(&l.KeptBytes), "Most bytes of results that are kept for select and references."},
@@ -166,19 +166,17 @@ func (u *Upstream) nameField() field {
 // fields returns the keys of one server.
 func (u *Upstream) fields() []field {
 	types := append([]Transport{TransportStdio, TransportHTTP, TransportSSE}, synonyms...)
-	disabled := boolean(&u.disabled)
-	disabled.show = func() any { return present(u.disabled) }
 	return []field{
 		{"type", choice(&u.Transport, types...), "Transport. The default for a url is to try http, then sse."},
 		{"command", text(&u.Command, nonEmpty, reference.Check).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH} and ${keyring:NAME} are expanded."},
 		{"args", list(&u.Args, reference.Check), "Its arguments. References are expanded, each into one argument."},
-		{"env", dict(&u.Env, &u.envCommands, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded. A value may be a command that prints it."},
+		{"env", u.dict("env", &u.Env, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded. A value may be a command that prints it."},
 		{"cwd", text(&u.Dir, nonEmpty, reference.Check).also(notEmpty), "Its working directory, relative to the config file. References are expanded."},
 		{"url", text(&u.URL, reference.Check, writtenURL).also(webAddress), "Address of a remote server. References are expanded."},
-		{"headers", dict(&u.Headers, &u.headerCommands, headerName), "HTTP headers for a remote server. References are expanded. A value may be a command that prints it."},
+		{"headers", u.dict("headers", &u.Headers, headerName), "HTTP headers for a remote server. References are expanded. A value may be a command that prints it."},
 		{"auth", u.Auth.kind(), "How to sign in to a remote server that uses OAuth. Most servers need none of it."},
 		{"description", text(&u.Description), "One line for the directory the agent sees."},
-		{"disabled", disabled, "true switches the server off."},
+		{"disabled", optional(boolean(&u.disabled)), "true switches the server off."},
 		{"enabled", inverse(&u.disabled), "false switches the server off."},
 		{"tools", section(u.Tools.fields()), "Which tools to show. Hidden tools cannot be called."},
 		{"startup_timeout", duration(&u.StartupTimeout), "Time to connect, initialize and list."},
@@ -197,8 +195,6 @@ func (u *Upstream) fields() []field {
 var signingAlgs = []string{"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"}
 
 func (a *Auth) fields() []field {
-	port := number(&a.RedirectPort, 0, 65535)
-	port.show = func() any { return present(a.RedirectPort) }
 	flow := choice(&a.Flow, auth.FlowAuto, auth.FlowBrowser, auth.FlowDevice, auth.FlowClientCredentials, auth.FlowNone)
 	return []field{
 		{"flow", flow, "auto: the browser, or the device flow where there is no display. client_credentials: without a person. none: no OAuth."},
@@ -207,7 +203,7 @@ func (a *Auth) fields() []field {
 		{"scopes", list(&a.Scopes, nonEmpty), "Access to ask for, instead of what the server names."},
 		{"issuer", text(&a.Issuer, webURL).also(plainAddress), "The only authorization server that may be used."},
 		{"client_metadata_url", text(&a.ClientMetadataURL, webURL).also(plainAddress), "Address of a client ID metadata document for mcpx, for servers that support it."},
-		{"redirect_port", port, "Port for the browser's way back, if the app was registered with one. The default is any free port."},
+		{"redirect_port", optional(number(&a.RedirectPort, 0, 65535)), "Port for the browser's way back, if the app was registered with one. The default is any free port."},
 		{"private_key", text(&a.PrivateKey, nonEmpty, reference.Check).also(notEmpty), "Private key in PEM form that authenticates the app instead of a secret. References are expanded."},
 		{"signing_alg", choice(&a.SigningAlg, signingAlgs...), "Algorithm of that key's signatures. The default depends on the key."},
 	}
@@ -218,18 +214,12 @@ func (a *Auth) kind() kind {
 	k := section(a.fields())
 	shown := k.show
 	k.show = func() any {
-		if a.isDefault() {
+		if reflect.DeepEqual(*a, defaultUpstream().Auth) {
 			return nil
 		}
 		return shown()
 	}
 	return k
-}
-
-func (a *Auth) isDefault() bool {
-	d := defaultUpstream().Auth
-	return a.Flow == d.Flow && a.Scopes == nil && a.RedirectPort == 0 &&
-		a.ClientID+a.ClientSecret+a.Issuer+a.ClientMetadataURL+a.PrivateKey+a.SigningAlg == ""
 }
 
 func (s *Sandbox) fields() []field {

@@ -55,25 +55,6 @@ func text(p *string, checks ...check) kind {
 	}
 }
 
-// expanded is a text with references outside any upstream. A missing variable or secret
-// there is a problem of the file.
-func expanded(p *string, checks ...check) kind {
-	k := text(p, checks...)
-	k.read = func(r *reader, n jsonfile.Node) {
-		s, ok := r.text(n, append(checks, reference.Check)...)
-		if !ok {
-			return
-		}
-		r.warnFile(n)
-		e := expansion{lookup: r.environment.lookup, read: r.secrets}
-		*p = e.text(n.Path, s)
-		if err := e.err(); err != nil {
-			r.Fail(n, "%v", err)
-		}
-	}
-	return k
-}
-
 // array is an array whose elements are of one kind.
 func array[T any](p *[]T, want string, element func(p *T) kind) kind {
 	return kind{
@@ -137,7 +118,7 @@ func byName[T any](p *[]Named[T], want string, value func(p *T) kind, names ...c
 			}
 			*p = make([]Named[T], len(n.Members()))
 			for i, m := range n.Members() {
-				r.check(m.Name, m.Key, names)
+				r.check(m.Name, m.Key, names...)
 				(*p)[i].Name = m.Key
 				value(&(*p)[i].Value).read(r, m.Value)
 			}
@@ -156,9 +137,9 @@ func list(p *[]string, checks ...check) kind {
 	return array(p, "array of strings", func(p *string) kind { return text(p, checks...) })
 }
 
-// dict is an object of strings; name checks its keys. A value may also be a command that
-// prints it: {"cmd": ["op", "read", "op://…"]}. It is stored in commands.
-func dict(p *map[string]string, commands *map[string][]string, name check) kind {
+// dict is an object of strings of an upstream; name checks its keys. A value may also be a
+// command that prints it: {"cmd": ["op", "read", "op://…"]}.
+func (u *Upstream) dict(place string, p *map[string]string, name check) kind {
 	words := []string{}
 	command := section([]field{{"cmd", list(&words, reference.Check), "Program and arguments. What it prints is the value."}})
 	command.schema = append(command.schema, pair{"required", []string{"cmd"}})
@@ -169,13 +150,11 @@ func dict(p *map[string]string, commands *map[string][]string, name check) kind 
 			if !r.is(n, '{', "object of strings") {
 				return
 			}
-			*p, *commands = make(map[string]string), make(map[string][]string)
+			*p = make(map[string]string)
 			for _, m := range n.Members() {
-				if err := name(m.Key); err != nil {
-					r.Fail(m.Name, "%v", err)
-				}
+				r.check(m.Name, m.Key, name)
 				if m.Value.Kind() == '{' {
-					(*p)[m.Key], (*commands)[m.Key] = "", r.command(m.Value, command, &words)
+					(*p)[m.Key], u.commands[place+"."+m.Key] = "", r.command(m.Value, command, &words)
 				} else if s, ok := r.text(m.Value, reference.Check); ok {
 					(*p)[m.Key] = s
 				}
@@ -184,7 +163,7 @@ func dict(p *map[string]string, commands *map[string][]string, name check) kind 
 		show: func() any {
 			var o object
 			for _, key := range slices.Sorted(maps.Keys(*p)) {
-				if words := (*commands)[key]; words != nil {
+				if words := u.commands[place+"."+key]; words != nil {
 					o = append(o, pair{key, object{{"cmd", words}}})
 					continue
 				}
@@ -323,10 +302,14 @@ func unshown(k kind) kind {
 	return k
 }
 
-func present[T comparable](v T) any {
-	var zero T
-	if v == zero {
+// optional leaves a key out of Show if its value is false or 0.
+func optional(k kind) kind {
+	show := k.show
+	k.show = func() any {
+		if v := show(); v != false && v != 0 {
+			return v
+		}
 		return nil
 	}
-	return v
+	return k
 }

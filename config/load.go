@@ -39,25 +39,25 @@ func Load(path string) (*Config, error) {
 // Parse is [Load] for bytes. The name of the file is used in messages and for relative
 // paths.
 func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
-	return parse(file, data, lookup, &secretReader{})
+	return parse(file, data, environment{lookup: lookup})
 }
 
 // Check returns the problems of a file, as Parse does. A variable or a secret that is missing
 // is not the file's fault.
 func Check(file string, data []byte) error {
-	_, err := parse(file, data, func(string) (string, bool) { return "", true }, &secretReader{isDry: true})
+	noVariables := func(string) (string, bool) { return "", true }
+	_, err := parse(file, data, environment{lookup: noVariables, isDry: true})
 	return err
 }
 
-// parse is Parse with a reader for the stored secrets that the file itself needs.
-func parse(file string, data []byte, lookup Lookup, secrets *secretReader) (*Config, error) {
+// parse is Parse with an environment, whose folder it sets.
+func parse(file string, data []byte, e environment) (*Config, error) {
 	abs, err := filepath.Abs(file)
 	if err != nil {
 		return nil, fmt.Errorf("config file %s: %w", file, err)
 	}
-	e := environment{lookup: lookup, folder: filepath.Dir(abs)}
-	secrets.environment = e
-	r := &reader{File: jsonfile.New(file, data), environment: e, secrets: secrets}
+	e.folder = filepath.Dir(abs)
+	r := &reader{File: jsonfile.New(file, data), environment: e}
 	c := defaults()
 	c.File = abs
 	if root, ok := r.Parse(); ok {

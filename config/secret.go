@@ -25,10 +25,8 @@ func secrets(u *Upstream, values []variable) []string {
 	var h hider
 	h.args(u.Args)
 	h.url(u.URL)
-	for _, commands := range []map[string][]string{u.envCommands, u.headerCommands} {
-		for _, words := range commands {
-			h.args(words)
-		}
+	for _, words := range u.commands {
+		h.args(words)
 	}
 	for _, found := range h.found {
 		values = append(values, variable{"secret", found}) // for its lines

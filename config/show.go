@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
@@ -97,31 +98,26 @@ func (u Upstream) Public() Upstream {
 	if u.written != nil {
 		u = *u.written
 	}
-	var h hider
 	u.Command = maskFallbacks(u.Command)
 	u.Dir = maskFallbacks(u.Dir)
-	u.URL = maskFallbacks(h.url(u.URL))
-	u.Args = h.args(u.Args)
-	for i, arg := range u.Args {
-		u.Args[i] = maskFallbacks(arg)
-	}
+	u.URL = maskFallbacks(new(hider).url(u.URL))
+	u.Args = maskWords(u.Args)
 	u.Env = maskValues(u.Env)
 	u.Headers = maskValues(u.Headers)
 	u.Auth.ClientID = maskFallbacks(u.Auth.ClientID)
 	u.Auth.ClientSecret = mask(u.Auth.ClientSecret)
 	u.Auth.PrivateKey = mask(u.Auth.PrivateKey)
-	u.envCommands = maskCommands(u.envCommands)
-	u.headerCommands = maskCommands(u.headerCommands)
+	u.commands = maps.Clone(u.commands)
+	for place, words := range u.commands {
+		u.commands[place] = maskWords(words)
+	}
 	return u
 }
 
-func maskCommands(commands map[string][]string) map[string][]string {
-	masked := make(map[string][]string, len(commands))
-	for name, words := range commands {
-		masked[name] = new(hider).args(words)
-		for i, word := range masked[name] {
-			masked[name][i] = maskFallbacks(word)
-		}
+func maskWords(words []string) []string {
+	masked := new(hider).args(words)
+	for i, word := range masked {
+		masked[i] = maskFallbacks(word)
 	}
 	return masked
 }

@@ -21,7 +21,7 @@ func (u *Upstream) Resolve(ctx context.Context) (*Upstream, error) {
 	if !u.isDeferred {
 		return u, nil
 	}
-	x := expansion{lookup: u.environment.lookup, read: &secretReader{ctx: ctx, environment: u.environment}}
+	x := expansion{environment: u.environment, ctx: ctx}
 	resolved := *u
 	resolved.isDeferred = false
 	x.upstream(&resolved)
@@ -34,27 +34,25 @@ func (u *Upstream) Resolve(ctx context.Context) (*Upstream, error) {
 
 // stored returns the stored secret of a reference.
 func (x *expansion) stored(place string, p reference.Part) string {
-	if x.read == nil {
+	if x.ctx == nil {
 		x.isDeferred = true
 		return p.Text
 	}
-	value, err := x.read.get(p)
+	value, err := x.readStored(p)
 	return x.readValue(place, p.Text, value, err)
 }
 
 // command returns what a command prints.
 func (x *expansion) command(place string, words []string) string {
-	if x.read == nil {
-		x.isDeferred = true
-	}
 	expanded := make([]string, len(words))
 	for i, word := range words {
 		expanded[i] = x.text(place, word)
 	}
-	if x.read == nil {
+	if x.ctx == nil {
+		x.isDeferred = true
 		return ""
 	}
-	value, err := x.read.run(expanded)
+	value, err := secret.Run(x.ctx, expanded, x.folder)
 	return x.readValue(place, `{"cmd": …}`, value, err)
 }
 
@@ -68,28 +66,15 @@ func (x *expansion) readValue(place, reference, value string, err error) string 
 	return value
 }
 
-// secretReader reads stored secrets.
-type secretReader struct {
-	ctx         context.Context // nil: context.Background
-	environment environment
-	isDry       bool // read nothing
-}
-
-func (r *secretReader) context() context.Context {
-	if r.ctx == nil {
-		return context.Background()
-	}
-	return r.ctx
-}
-
-func (r *secretReader) get(p reference.Part) (string, error) {
+// readStored reads a stored secret.
+func (x *expansion) readStored(p reference.Part) (string, error) {
 	switch {
-	case r.isDry:
+	case x.isDry:
 		return "", nil
 	case p.Store == reference.File:
-		return r.environment.readSecret(p.Name)
+		return x.readSecret(p.Name)
 	}
-	value, err := secret.Get(r.context(), p.Name)
+	value, err := secret.Get(x.ctx, p.Name)
 	switch {
 	case errors.Is(err, secret.ErrNotFound):
 		return "", fmt.Errorf("not in the keyring; run mcpx secret set %s", p.Name)
@@ -97,13 +82,6 @@ func (r *secretReader) get(p reference.Part) (string, error) {
 		return "", errors.New("the secret is empty")
 	}
 	return value, err
-}
-
-func (r *secretReader) run(words []string) (string, error) {
-	if r.isDry {
-		return "", nil
-	}
-	return secret.Run(r.context(), words, r.environment.folder)
 }
 
 // secretPath returns the path of a file with a secret. It is relative to the config file.

@@ -42,11 +42,15 @@ func (c *Config) ReadLock() {
 	if errors.Is(err, fs.ErrNotExist) {
 		lock, err = nil, nil
 	}
+	pin := PinWarn
+	if lock != nil || err != nil {
+		pin = PinBlock
+	}
 	for i := range c.Profiles {
 		p := &c.Profiles[i]
 		for j := range p.Upstreams {
 			u := &p.Upstreams[j]
-			u.Trust = Trust{Pin: u.pin(lock != nil || err != nil), Review: c.reviewCommand(p.Name, u.Name)}
+			u.Trust = Trust{Pin: cmp.Or(u.Pin, pin), Review: c.reviewCommand(p.Name, u.Name)}
 			if u.Trust.Pin == PinOff {
 				continue
 			}
@@ -59,27 +63,16 @@ func (c *Config) ReadLock() {
 	}
 }
 
-// pin returns how the upstream is compared.
-func (u *Upstream) pin(hasLock bool) Pin {
-	switch {
-	case u.Pin != "":
-		return u.Pin
-	case hasLock:
-		return PinBlock
-	}
-	return PinWarn
-}
-
 // approve sets what the lock approves, and returns why the upstream may not start. lock is
 // nil if there is none.
-func (u *Upstream) approve(lock *lockfile.Lock, key string) error {
+func (u *Upstream) approve(lock lockfile.Lock, key string) error {
 	if lock == nil {
 		if u.Trust.Pin == PinBlock {
 			return fmt.Errorf(`its "pin" is "block", and there is no %s; run mcpx pin`, lockfile.Name)
 		}
 		return nil
 	}
-	u.Trust.Approved = lock.Servers[key]
+	u.Trust.Approved = lock[key]
 	switch {
 	case u.Trust.Approved == nil && u.Trust.Pin == PinWarn:
 		u.Trust.Approved = &lockfile.Server{Origin: u.Origin()} // everything is new

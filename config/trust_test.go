@@ -23,9 +23,9 @@ func TestReadLock(t *testing.T) {
 		"broken": {"command": "${NONE}"},
 	}}`
 	command := lockfile.Origin{Command: []string{"npx", "-y", "x"}}
-	lock := &lockfile.Lock{Servers: map[string]*lockfile.Server{
+	lock := lockfile.Lock{
 		"same": {Origin: command}, "changed": {Origin: command}, "blocked": {Origin: command}, "broken": {Origin: command},
-	}}
+	}
 	type outcome struct {
 		pin        Pin
 		isApproved bool
@@ -80,7 +80,7 @@ func TestOrigin(t *testing.T) {
 	}}`, "KEY=value-of-key")
 	got := []string{}
 	for _, u := range c.Profiles[0].Upstreams {
-		got = append(got, u.Origin().String())
+		got = append(got, u.Origin().URL+strings.Join(u.Origin().Command, " "))
 	}
 	text := strings.Join(got, "\n")
 	for _, secret := range []string{"hunter2", "abcdef\n", "password1", "abcdefgh", "value-of-key"} {

@@ -90,13 +90,7 @@ func FormatDuration(d time.Duration) string {
 // milliseconds is a duration of at most a day as a number; 0 means no limit.
 func milliseconds(p *time.Duration) kind {
 	ms := int(p.Milliseconds())
-	k := number(&ms, 0, 24*60*60*1000)
-	read := k.read
-	k.read = func(r *reader, n jsonfile.Node) {
-		read(r, n)
-		*p = time.Duration(ms) * time.Millisecond
-	}
-	return k
+	return number(&ms, 0, 24*60*60*1000).then(func(*reader, jsonfile.Node) { *p = time.Duration(ms) * time.Millisecond })
 }
 
 var (

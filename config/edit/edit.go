@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,19 +19,11 @@ import (
 )
 
 // File changes the servers of a config file. The result is checked whole before it replaces
-// the file; a config with an error is not written. Several processes may edit one file at the
-// same time.
-func File(path string, o Options, change func(e *Editor) error) (editfile.Result, error) {
-	options := editfile.Options{Limit: config.MaxBytes}
-	if o.Create {
-		options.Create = 0o600
-	}
+// the file; a config with an error is not written. create has the permissions of a file that
+// does not exist yet; 0: it must exist. Several processes may edit one file at the same time.
+func File(path string, create fs.FileMode, change func(e *Editor) error) (editfile.Result, error) {
+	options := editfile.Options{Limit: config.MaxBytes, Create: create}
 	return editfile.Edit(path, options, func(old []byte) ([]byte, error) { return Text(path, old, change) })
-}
-
-// Options says how a config may be edited.
-type Options struct {
-	Create bool // create the file, readable by its owner alone, if it does not exist
 }
 
 // Text is [File] for the text of a file. An empty text stands for a new file.
@@ -168,44 +161,34 @@ func (e *Editor) Remove(schema, name string) error {
 
 // Enable enables a server.
 func (e *Editor) Enable(schema, name string) error {
-	path, _, err := e.find(schema, name)
-	if err != nil {
-		return err
-	}
-	disabled, enabled := slices.Concat(path, []string{"disabled"}), slices.Concat(path, []string{"enabled"})
-	if e.doc.Get(disabled...) != nil {
-		err = e.doc.Remove(disabled...)
-	}
-	if err == nil && string(e.doc.Get(enabled...)) == "false" {
-		err = e.doc.Set([]byte("true"), enabled...)
+	err := e.Set(schema, name, "disabled", nil)
+	if e.has(schema, name, "enabled") {
+		err = cmp.Or(err, e.Set(schema, name, "enabled", []byte("true")))
 	}
 	return err
 }
 
 // Disable disables a server, with the key that it has for that, or with "disabled".
 func (e *Editor) Disable(schema, name string) error {
-	path, _, err := e.find(schema, name)
-	if err != nil {
-		return err
+	if !e.has(schema, name, "enabled") {
+		return e.Set(schema, name, "disabled", []byte("true"))
 	}
-	disabled, enabled := slices.Concat(path, []string{"disabled"}), slices.Concat(path, []string{"enabled"})
-	hasEnabled := e.doc.Get(enabled...) != nil
-	if hasEnabled {
-		err = e.doc.Set([]byte("false"), enabled...)
-	}
-	if err == nil && (!hasEnabled || e.doc.Get(disabled...) != nil) {
-		err = e.doc.Set([]byte("true"), disabled...)
-	}
-	return err
+	return cmp.Or(e.Set(schema, name, "enabled", []byte("false")), e.Set(schema, name, "disabled", nil))
 }
 
-// Set sets a key of a server. The value null removes the key.
+// has reports whether a server has a key.
+func (e *Editor) has(schema, name, key string) bool {
+	path, _, err := e.find(schema, name)
+	return err == nil && e.doc.Get(append(path, key)...) != nil
+}
+
+// Set sets a key of a server. No value, or null, removes the key.
 func (e *Editor) Set(schema, name, key string, value []byte) error {
 	path, _, err := e.find(schema, name)
 	if err != nil {
 		return err
 	}
-	path = append(slices.Clone(path), key)
+	path = append(path, key)
 	switch {
 	case !rawjson.IsNull(value):
 		return e.doc.Set(value, path...)

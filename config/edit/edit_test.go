@@ -74,7 +74,7 @@ func TestText(t *testing.T) {
 			`{"mcp_servers": [{"name": "time", "enabled": false, "command": "x"}]}`},
 		{"disable with both", disable,
 			`{"mcpServers": {"time": {"enabled": true, "disabled": false, "command": "x"}}}`,
-			`{"mcpServers": {"time": {"enabled": false, "disabled": true, "command": "x"}}}`},
+			`{"mcpServers": {"time": {"enabled": false, "command": "x"}}}`},
 		{"disable twice", disable,
 			`{"mcpServers": {"time": {"command": "x", "disabled": true}}}`, `{"mcpServers": {"time": {"command": "x", "disabled": true}}}`},
 		{"enable", enable,
@@ -159,7 +159,7 @@ func TestEditConcurrently(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range servers {
 		all.Go(func() {
-			if _, err := File(path, Options{Create: true}, func(e *Editor) error {
+			if _, err := File(path, 0o600, func(e *Editor) error {
 				return e.Add("", fmt.Sprintf("s%d", i), []byte(addedServer))
 			}); err != nil {
 				t.Error(err)
@@ -182,7 +182,7 @@ func TestEditKeepsBrokenFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(broken), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := File(path, Options{Create: true}, add(""))
+	_, err := File(path, 0o600, add(""))
 	var problems *jsonfile.Error
 	if !errors.As(err, &problems) {
 		t.Errorf("got %v", err)

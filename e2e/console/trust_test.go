@@ -55,7 +55,7 @@ func TestReviewFromThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nothing := &lockfile.Lock{Servers: map[string]*lockfile.Server{"demo": {Origin: parsed.Profiles[0].Upstreams[0].Origin()}}}
+	nothing := lockfile.Lock{"demo": {Origin: parsed.Profiles[0].Upstreams[0].Origin()}}
 	if err := nothing.Write(lockfile.Path(file)); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"mcpx/internal/tasks"
 	"mcpx/internal/telemetry"
 	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/stdio"
 )
@@ -47,9 +49,8 @@ type App struct {
 	cache    *listcache.Cache // may be nil
 	address  string           // of the HTTP front, as people reach it; empty without one
 	metrics  *metrics         // nil unless mcpx serves over HTTP
-	audit    *audit           // nil unless the config names a file
+	audit    *audit
 	memory   *releaser
-	keys     []seal.Key        // of server.session_key
 	store    *store.Redis      // shared with other replicas; nil unless the config has one
 	tracer   *telemetry.Tracer // nil unless the environment names a collector
 
@@ -76,9 +77,6 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		return nil, err
 	}
 	a := &App{config: c, schema: profile, stderr: stderr}
-	if a.keys, err = sessionKeys(c.Server.SessionKeys); err != nil {
-		return nil, err
-	}
 	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
 		return nil, err
 	}
@@ -97,25 +95,13 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		_ = a.audit.Close()
 		return nil, err
 	}
-	a.Accounts = auth.New(openTokens(c, a.store, a.keys), a.log.Logger)
+	a.Accounts = auth.New(openTokens(c, a.store), a.log.Logger)
 	var profiles []*Profile
 	for _, p := range chosen {
 		profiles = append(profiles, a.newProfile(c, p))
 	}
 	a.profiles.Store(&profiles)
 	return a, nil
-}
-
-// sessionKeys reads the keys of a config.
-func sessionKeys(texts []string) (keys []seal.Key, err error) {
-	for _, text := range texts {
-		key, err := seal.ParseKey(text)
-		if err != nil {
-			return nil, fmt.Errorf("server.session_key: %w", err)
-		}
-		keys = append(keys, key)
-	}
-	return keys, nil
 }
 
 // Profiles returns the profiles that are served, in the order of the config.
@@ -126,9 +112,6 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 	options := a.registryOptions(c, p)
 	r := registry.New(p, options)
 	e := executor.New(r, c, p, executor.Options{Log: options.Log, Observe: a.observe, SignIn: signIn{a, c.File, p.Name}.begin(r)})
-	if a.store != nil && a.address != "" { // added by a reload of the HTTP front
-		e.Share(a.store)
-	}
 	return &Profile{Profile: p, Registry: r, Executor: e}
 }
 
@@ -235,8 +218,8 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 // serverOptions returns the options of what a front serves.
 func (a *App) serverOptions() server.Options {
 	o := server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed, Tracer: a.tracer}
-	if len(a.keys) > 0 {
-		o.Rounds = seal.New(seal.Round, a.keys)
+	if keys := a.config.Server.SessionKeys; len(keys) > 0 {
+		o.Rounds = seal.New(seal.Round, keys)
 	}
 	return o
 }
@@ -263,7 +246,7 @@ func (a *App) ready(mode string, p *Profile) *zerolog.Event {
 
 // observe takes note of a call. It may be called concurrently.
 func (a *App) observe(e executor.Event) {
-	if a.audit != nil {
+	if a.audit.file != nil {
 		line := a.audit.line(e)
 		a.log.Later(func() {
 			if err := a.audit.write(line); err != nil {
@@ -289,3 +272,39 @@ func (a *App) logCall(e executor.Event) {
 	line.Str("client", e.Client).Str("request", e.Request).Str("server", e.Server).Str("tool", e.Tool).Str("outcome", e.Outcome).
 		Dur("ms", e.Took.Round(10*time.Microsecond)).Int("in", e.BytesIn).Int("out", e.BytesOut).Msg("call")
 }
+
+// ToolLists are the tool lists of a profile in a client's context: those of its upstreams
+// without mcpx, and one with it.
+type ToolLists struct {
+	Profile   *Profile
+	Upstreams []*live.Upstream
+	With      []byte
+}
+
+// ToolLists returns the lists of all profiles. It waits until every upstream is ready or
+// has failed, or ctx ends.
+func (a *App) ToolLists(ctx context.Context) []ToolLists {
+	var all []ToolLists
+	for _, p := range a.Profiles() {
+		lists := ToolLists{Profile: p, With: server.New(p.Profile, p.Registry, p.Executor, server.Options{Version: Version()}).LazyTools(nil)}
+		for _, u := range p.Upstreams {
+			lists.Upstreams = append(lists.Upstreams, p.Registry.Settled(ctx, u.Name))
+		}
+		all = append(all, lists)
+	}
+	return all
+}
+
+// Version is mcpx's version: what the build says, or what the module is.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "dev"
+}
+
+// version is set by the linker in a release.
+var version string

@@ -22,9 +22,9 @@ import (
 // audit writes one line for each call to a file: who called what, and with which
 // arguments, but never their values. Its methods may be called concurrently.
 type audit struct {
-	key    []byte       // of the HMAC of arguments
-	failed atomic.Int64 // lines that could not be written
-	file   *logging.File
+	key    []byte        // of the HMAC of arguments
+	failed atomic.Int64  // lines that could not be written
+	file   *logging.File // nil: there is no audit
 
 	mu        sync.Mutex
 	isFailing bool // the last line could not be written, or the file is closed
@@ -57,10 +57,10 @@ const (
 const keyBytes = 32
 
 // openAudit opens the file of the audit, and the file with its key beside it. Both are
-// made if they do not exist. Without a path there is no audit.
+// made if they do not exist. Without a path there is no audit, and no file.
 func openAudit(path string) (*audit, error) {
 	if path == "" {
-		return nil, nil
+		return &audit{}, nil
 	}
 	key, err := readKey(path + ".key")
 	if err != nil {
@@ -140,28 +140,8 @@ func (a *audit) write(line []byte) error {
 	return err
 }
 
-// Reopen opens the file again, after it was moved away. If that fails, lines go to the
-// old file.
-func (a *audit) Reopen() error {
-	if a == nil {
-		return nil
-	}
-	return a.file.Reopen()
-}
-
-// Failed returns how many lines could not be written.
-func (a *audit) Failed() int {
-	if a == nil {
-		return 0
-	}
-	return int(a.failed.Load())
-}
-
 // Close closes the file. Later lines are counted as failed.
 func (a *audit) Close() error {
-	if a == nil {
-		return nil
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.isFailing = true

@@ -86,7 +86,7 @@ func TestAuditFiles(t *testing.T) {
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Reopen(); err != nil {
+	if err := a.file.Reopen(); err != nil {
 		t.Fatal(err)
 	}
 	_ = a.write(a.line(e))
@@ -141,10 +141,10 @@ func TestAuditFailures(t *testing.T) {
 	}
 	_ = a.file.Close() // as if the disk were full
 	first, second := a.write([]byte("x\n")), a.write([]byte("y\n"))
-	if a.Failed() != 2 || first == nil || second != nil {
-		t.Errorf("%d failed: %v, %v", a.Failed(), first, second)
+	if a.failed.Load() != 2 || first == nil || second != nil {
+		t.Errorf("%d failed: %v, %v", a.failed.Load(), first, second)
 	}
-	if none, err := openAudit(""); none != nil || err != nil || none.Failed() != 0 || none.Reopen() != nil || none.Close() != nil {
+	if none, err := openAudit(""); err != nil || none.file.Reopen() != nil || none.Close() != nil {
 		t.Error("without a path there is an audit")
 	}
 }

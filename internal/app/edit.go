@@ -44,7 +44,7 @@ func (a *App) edit(change func(e *edit.Editor) error) error {
 	if err != nil {
 		return err
 	}
-	if _, err := edit.File(c.File, edit.Options{}, change); err != nil {
+	if _, err := edit.File(c.File, 0, change); err != nil {
 		return err
 	}
 	return a.Reload()
@@ -64,7 +64,7 @@ func (a *App) accept(key string, offer *lockfile.Server) error {
 	if err != nil {
 		return err
 	}
-	lock.Servers[key] = offer
+	lock[key] = offer
 	if err := lock.Write(path); err != nil {
 		return err
 	}

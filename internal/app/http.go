@@ -43,14 +43,11 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 		StopDelay: c.Server.StopDelay,
 		Stateless: a.Stateless,
 	}
-	if len(a.keys) > 0 {
-		web.Seal = seal.New(seal.Session, a.keys)
+	if keys := c.Server.SessionKeys; len(keys) > 0 {
+		web.Seal = seal.New(seal.Session, keys)
 	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	if a.store != nil {
-		for _, p := range a.Profiles() {
-			p.Executor.Share(a.store)
-		}
 		web.Store, web.StoreState = a.store, a.store.State
 		a.metrics.registry.MustRegister(storeMetrics(a.store)...)
 	}
@@ -79,7 +76,7 @@ func (a *App) pages(web *front.HTTP) *pages.Pages {
 		Accounts:    a.Accounts,
 		Callback:    a.address + "/oauth/callback",
 		Problem:     a.ReloadProblem,
-		AuditFailed: a.audit.Failed,
+		AuditFailed: a.audit.failed.Load,
 	}
 	if s := a.config.Server; s.Console == config.ConsoleEdit && access.NeedsToken(s) {
 		p.Reload, p.Editing = a.Reload, a.editing()

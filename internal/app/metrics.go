@@ -121,10 +121,8 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (upstreams) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{stateDesc, toolsDesc, tokensDesc} {
-		out <- d
-	}
+func (profiles upstreams) Describe(out chan<- *prometheus.Desc) {
+	prometheus.DescribeByCollect(profiles, out)
 }
 
 // Collect implements prometheus.Collector.

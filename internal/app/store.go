@@ -1,7 +1,6 @@
 package app
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,11 +16,8 @@ import (
 // openStore returns the store that replicas share, nil if the config has none. It connects
 // when it is first used.
 func openStore(c *config.Config, o store.Options) (*store.Redis, error) {
-	switch {
-	case c.Server.Store == "":
+	if c.Server.Store == "" {
 		return nil, nil
-	case len(c.Server.SessionKeys) == 0:
-		return nil, errors.New("server.store needs server.session_key")
 	}
 	r, err := store.OpenRedis(c.Server.Store, o)
 	if err != nil {
@@ -32,11 +28,11 @@ func openStore(c *config.Config, o store.Options) (*store.Redis, error) {
 
 // openTokens returns the vault of a config's tokens: in the shared store, or in files if it is
 // nil.
-func openTokens(c *config.Config, shared *store.Redis, keys []seal.Key) auth.Vault {
+func openTokens(c *config.Config, shared *store.Redis) auth.Vault {
 	if shared == nil {
 		return auth.NewFiles(auth.Folder(), c.Auth.Store)
 	}
-	return auth.NewShared(shared, seal.New(seal.Token, keys))
+	return auth.NewShared(shared, seal.New(seal.Token, c.Server.SessionKeys))
 }
 
 // personLimit is the longest time of a request to the store for a person who waits.
@@ -45,15 +41,11 @@ const personLimit = 5 * time.Second
 // Accounts returns the accounts of a config, which sign in to its upstreams, and a function
 // that ends their connections. Nothing is read yet.
 func Accounts(c *config.Config) (accounts *auth.Accounts, closeStore func(), err error) {
-	keys, err := sessionKeys(c.Server.SessionKeys)
-	if err != nil {
-		return nil, nil, err
-	}
 	shared, err := openStore(c, store.Options{Limit: personLimit})
 	if err != nil {
 		return nil, nil, err
 	}
-	return auth.New(openTokens(c, shared, keys), zerolog.Nop()), func() { closeIfOpen(shared) }, nil
+	return auth.New(openTokens(c, shared), zerolog.Nop()), func() { closeIfOpen(shared) }, nil
 }
 
 func closeIfOpen(shared *store.Redis) {

@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
 	"github.com/rogpeppe/go-internal/robustio"
@@ -61,7 +63,7 @@ func Edit(path string, o Options, change func(old []byte) ([]byte, error)) (Resu
 			return Result{}, err
 		}
 	}
-	if err := f.write(text, o.Limit); err != nil {
+	if err := replace(f.path, text, f.mode, func() error { return f.unchanged(o.Limit) }); err != nil {
 		if r.Backup != "" {
 			_ = os.Remove(r.Backup)
 		}
@@ -163,11 +165,6 @@ func (f *file) backup() (string, error) {
 	}
 }
 
-// write puts a new file in the place of the old one, unless that has changed.
-func (f *file) write(text []byte, limit int64) error {
-	return replace(f.path, text, f.mode, func() error { return f.unchanged(limit) })
-}
-
 // Replace writes a file with these permissions. A file that was there is replaced whole, or
 // not at all. Unlike Edit, Replace replaces a symbolic link itself and takes no lock.
 func Replace(path string, text []byte, mode fs.FileMode) error {
@@ -176,7 +173,9 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 
 // replace writes a new file, and gives it the path if check returns nil.
 func replace(path string, text []byte, mode fs.FileMode, check func() error) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".mcpx-*")
+	folder, prefix := filepath.Dir(path), "."+filepath.Base(path)+".mcpx-"
+	removeLeftovers(folder, prefix)
+	temporary, err := os.CreateTemp(folder, prefix+"*")
 	if err != nil {
 		return err
 	}
@@ -191,11 +190,29 @@ func replace(path string, text []byte, mode fs.FileMode, check func() error) err
 		_ = os.Remove(temporary.Name())
 		return err
 	}
-	if folder, err := os.Open(filepath.Dir(path)); err == nil { // so that the new name survives a crash
-		_ = folder.Sync()
-		_ = folder.Close()
+	if f, err := os.Open(folder); err == nil { // so that the new name survives a crash
+		_ = f.Sync()
+		_ = f.Close()
 	}
 	return nil
+}
+
+// leftoverAge is the age of a temporary file that no process writes any more.
+const leftoverAge = time.Hour
+
+// removeLeftovers removes the temporary files of processes that were killed while they
+// replaced the same file.
+func removeLeftovers(folder, prefix string) {
+	entries, _ := os.ReadDir(folder) // if it cannot be read, they stay
+	for _, e := range entries {
+		number, isOurs := strings.CutPrefix(e.Name(), prefix)
+		if !isOurs || number == "" || strings.Trim(number, "0123456789") != "" {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > leftoverAge {
+			_ = os.Remove(filepath.Join(folder, e.Name()))
+		}
+	}
 }
 
 // unchanged returns ErrChanged if the file is not what it was when the edit began.

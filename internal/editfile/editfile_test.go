@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 const limit = 1 << 20
@@ -100,6 +101,27 @@ func TestEditCreates(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
+}
+
+// TestReplaceRemovesLeftovers: a process that was killed leaves a temporary file. The next
+// one removes it, unless it may still be in use, or is not a temporary file of that target.
+func TestReplaceRemovesLeftovers(t *testing.T) {
+	dir := folder(t)
+	old := time.Now().Add(-2 * leftoverAge)
+	for _, name := range []string{".a.json.mcpx-123", ".a.json.mcpx-notes", ".a.json.mcpx-", ".b.json.mcpx-123"} {
+		write(t, filepath.Join(dir, name), "old", 0o600)
+		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, ".a.json.mcpx-456"), "in use", 0o600)
+	if err := Replace(filepath.Join(dir, "a.json"), []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, dir, map[string]string{
+		"a.json": "new", ".a.json.mcpx-456": "in use",
+		".a.json.mcpx-notes": "old", ".a.json.mcpx-": "old", ".b.json.mcpx-123": "old",
+	})
 }
 
 func TestEditFollowsLinks(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // Document is the text of a JSON file. It is not safe for concurrent use.
 //
 // A path names a value by the keys of objects and the indexes of arrays that lead
-// to it, starting at the root.
+// to it, starting at the root. The root itself can neither be set nor removed.
 type Document struct {
 	mark []byte // the byte order mark, if there is one
 	src  []byte // the text after it
@@ -77,9 +77,6 @@ func (d *Document) Keys(path ...string) []string {
 // Set replaces the value at the path, or adds it to the end of its object. value is
 // plain JSON. The object itself must exist.
 func (d *Document) Set(value []byte, path ...string) error {
-	if len(path) == 0 {
-		return errors.New("the root cannot be replaced")
-	}
 	key := path[len(path)-1]
 	c, err := d.container(path[:len(path)-1])
 	if err != nil {
@@ -112,9 +109,6 @@ func (d *Document) Append(value []byte, path ...string) error {
 // Remove removes the value at the path. A comment on the value's last line goes with
 // it; comments on other lines stay.
 func (d *Document) Remove(path ...string) error {
-	if len(path) == 0 {
-		return errors.New("the root cannot be removed")
-	}
 	c, err := d.container(path[:len(path)-1])
 	if err != nil {
 		return err
@@ -128,20 +122,15 @@ func (d *Document) Remove(path ...string) error {
 }
 
 func (d *Document) find(path []string) *hujson.Value {
-	v := &d.root
+	pointer := ""
 	for _, key := range path {
-		c, ok := newContainer(v)
-		if !ok {
-			return nil
-		}
-		i := c.index(key)
-		if i < 0 {
-			return nil
-		}
-		v = c.items[i].value
+		pointer += "/" + inPointer.Replace(key)
 	}
-	return v
+	return d.root.Find(pointer)
 }
+
+// inPointer escapes a key for a JSON Pointer.
+var inPointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // container is an object or an array.
 type container struct {

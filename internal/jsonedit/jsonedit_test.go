@@ -112,7 +112,7 @@ func TestNotThere(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	for _, err := range []error{d.Set([]byte("1")), d.Remove(), d.Append([]byte("1"), "a"), d.Set([]byte("1"), "a", "b", "c")} {
+	for _, err := range []error{d.Append([]byte("1"), "a"), d.Set([]byte("1"), "a", "b", "c")} {
 		if err == nil || errors.Is(err, ErrNotFound) {
 			t.Errorf("got %v", err)
 		}

@@ -3,6 +3,7 @@ package jsonfile
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -43,24 +44,27 @@ func (n Node) Members() []Member {
 	}
 	members := make([]Member, len(object.Members))
 	for i, m := range object.Members {
-		key := keyOf(m)
-		members[i] = newMember(key, m, n.pathTo(key))
+		members[i] = n.member(m)
 	}
 	return members
 }
 
 // Member returns the member with this key. It builds no other paths (BenchmarkParse in config).
 func (n Node) Member(key string) (Member, bool) {
-	object, _ := n.value.Value.(*hujson.Object)
-	for i := 0; object != nil && i < len(object.Members); i++ {
-		if m := object.Members[i]; keyOf(m) == key {
-			return newMember(key, m, n.pathTo(key)), true
-		}
+	object, ok := n.value.Value.(*hujson.Object)
+	if !ok {
+		return Member{}, false
 	}
-	return Member{}, false
+	i := slices.IndexFunc(object.Members, func(m hujson.ObjectMember) bool { return keyOf(m) == key })
+	if i < 0 {
+		return Member{}, false
+	}
+	return n.member(object.Members[i]), true
 }
 
-func newMember(key string, m hujson.ObjectMember, path string) Member {
+func (n Node) member(m hujson.ObjectMember) Member {
+	key := keyOf(m)
+	path := n.pathTo(key)
 	return Member{Key: key, Name: Node{path, m.Name}, Value: Node{path, m.Value}}
 }
 
@@ -90,10 +94,12 @@ func (n Node) Elements() []Node {
 	}
 	elements := make([]Node, len(array.Elements))
 	for i, e := range array.Elements {
-		elements[i] = Node{fmt.Sprintf("%s[%d]", n.Path, i), e}
+		elements[i] = n.element(i, e)
 	}
 	return elements
 }
+
+func (n Node) element(i int, e hujson.Value) Node { return Node{fmt.Sprintf("%s[%d]", n.Path, i), e} }
 
 // Missing returns a node for a member that the object lacks: it has the object's position.
 func (n Node) Missing(key string) Node { return Node{n.pathTo(key), n.value} }

@@ -92,28 +92,8 @@ func (f *File) Parse() (Node, bool) {
 		f.Fail(root, `expected an object such as {"mcpServers": {}}, got %s`, root.Describe())
 		return Node{}, false
 	}
-	if hasDuplicates(value) { // few files do, and building the paths of all keys is slow (BenchmarkParse in config)
-		f.duplicates(root)
-	}
+	f.duplicates(value, func() Node { return root })
 	return root, true
-}
-
-// hasDuplicates reports whether a key occurs twice in any object of the file.
-func hasDuplicates(v hujson.Value) bool {
-	switch v := v.Value.(type) {
-	case *hujson.Object:
-		seen := make(map[string]bool, len(v.Members))
-		for _, m := range v.Members {
-			key := keyOf(m)
-			if seen[key] || hasDuplicates(m.Value) {
-				return true
-			}
-			seen[key] = true
-		}
-	case *hujson.Array:
-		return slices.ContainsFunc(v.Elements, hasDuplicates)
-	}
-	return false
 }
 
 // syntax reports a syntax error. The parser gives its line and its column, in bytes,
@@ -143,19 +123,24 @@ func (f *File) syntax(src []byte, value hujson.Value, err error) {
 }
 
 // duplicates reports keys that occur twice in one object: parsers disagree on which of
-// the two counts.
-func (f *File) duplicates(n Node) {
-	first := map[string]Node{}
-	for _, m := range n.Members() {
-		if other, ok := first[m.Key]; ok {
-			f.Fail(m.Name, "duplicate key; first on line %d", f.Line(other))
-		} else {
-			first[m.Key] = m.Name
+// the two counts. node returns the value with its path, which few values need.
+func (f *File) duplicates(v hujson.Value, node func() Node) {
+	switch v := v.Value.(type) {
+	case *hujson.Object:
+		first := make(map[string]int, len(v.Members)) // offsets
+		for i := range v.Members {
+			m := &v.Members[i]
+			if offset, ok := first[keyOf(*m)]; ok {
+				f.Fail(node().member(*m).Name, "duplicate key; first on line %d", f.Line(nodeAt(offset)))
+			} else {
+				first[keyOf(*m)] = m.Name.StartOffset
+			}
+			f.duplicates(m.Value, func() Node { return node().member(*m).Value })
 		}
-		f.duplicates(m.Value)
-	}
-	for _, e := range n.Elements() {
-		f.duplicates(e)
+	case *hujson.Array:
+		for i := range v.Elements {
+			f.duplicates(v.Elements[i], func() Node { return node().element(i, v.Elements[i]) })
+		}
 	}
 }
 

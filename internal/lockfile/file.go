@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"mcpx/internal/editfile"
+	"mcpx/internal/jsonedit"
 	"mcpx/internal/rawjson"
 )
 
@@ -54,7 +55,7 @@ func (s *storedServer) lists() map[Kind]map[string]storedItem {
 
 // Read reads a lock file. The error is fs.ErrNotExist if there is none; any other error
 // means that nothing in the file can be trusted.
-func Read(path string) (*Lock, error) {
+func Read(path string) (Lock, error) {
 	data, err := editfile.Read(path, MaxBytes)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func Read(path string) (*Lock, error) {
 	return l, nil
 }
 
-func parse(data []byte) (*Lock, error) {
+func parse(data []byte) (Lock, error) {
 	var file stored
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -82,13 +83,13 @@ func parse(data []byte) (*Lock, error) {
 	if twice := rawjson.DuplicateKey(data); twice != nil {
 		return nil, fmt.Errorf("has %q twice", twice[len(twice)-1])
 	}
-	l := &Lock{Servers: map[string]*Server{}}
+	l := Lock{}
 	for name, s := range file.Servers {
 		server, err := s.load()
 		if err != nil {
 			return nil, fmt.Errorf("server %q: %w", name, err)
 		}
-		l.Servers[name] = server
+		l[name] = server
 	}
 	return l, nil
 }
@@ -133,7 +134,7 @@ func (i storedItem) check(kind Kind) error {
 
 // Write writes a lock file: sorted, with one line for each definition. The file is
 // replaced whole.
-func (l *Lock) Write(path string) error {
+func (l Lock) Write(path string) error {
 	text := l.encode()
 	if len(text) > MaxBytes {
 		return fmt.Errorf("the lock would have more than %d MiB", MaxBytes>>20)
@@ -142,8 +143,8 @@ func (l *Lock) Write(path string) error {
 	return err
 }
 
-func (l *Lock) encode() []byte {
-	return fmt.Appendf(nil, "{\n\"version\": %d,\n\"servers\": %s\n}\n", version, object(l.Servers, (*Server).encode))
+func (l Lock) encode() []byte {
+	return fmt.Appendf(nil, "{\n\"version\": %d,\n\"servers\": %s\n}\n", version, object(l, (*Server).encode))
 }
 
 // encode returns the server as JSON, with a line for each definition.
@@ -186,10 +187,4 @@ func object[T any](members map[string]T, value func(v T) string) string {
 
 func quote(text string) string { return string(rawjson.AppendString(nil, text)) }
 
-func quoteAll(texts []string) string {
-	quoted := make([]string, len(texts))
-	for i, text := range texts {
-		quoted[i] = quote(text)
-	}
-	return "[" + strings.Join(quoted, ", ") + "]"
-}
+func quoteAll(texts []string) string { return string(jsonedit.Line(rawjson.Encode(texts))) }

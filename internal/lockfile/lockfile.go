@@ -8,22 +8,14 @@ package lockfile
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
+	"slices"
 
 	"mcpx/internal/rawjson"
 )
 
-// Lock is the content of a lock file.
-type Lock struct {
-	Servers map[string]*Server // by Key
-}
-
-// Server returns the server with that key, nil if there is none. The lock may be nil.
-func (l *Lock) Server(key string) *Server {
-	if l == nil {
-		return nil
-	}
-	return l.Servers[key]
-}
+// Lock is the content of a lock file: its servers by Key. It is nil if there is no file.
+type Lock map[string]*Server
 
 // Server is what is approved about one server, or what it sends now.
 type Server struct {
@@ -97,4 +89,93 @@ func (s *Server) Add(kind Kind, name string, definition []byte) {
 		s.Items[kind] = map[string]string{}
 	}
 	s.Items[kind][name] = Pin(kind, definition)
+}
+
+// Change is a difference between what is approved and what a server sends now.
+type Change struct {
+	Server string // its Key
+	Kind   Kind   // "origin" for the command or URL, "instructions", or a kind of definition
+	Name   string // of the definition; empty for the others
+	Old    string // the approved value; empty if there is none
+	New    string // the value now; empty if it is gone
+}
+
+// origin is the kind of a changed command or URL.
+const origin Kind = "origin"
+
+// IsNotice reports whether the change needs no review: something is gone.
+func (c Change) IsNotice() bool { return c.New == "" && c.Kind != origin }
+
+// verb says what happened.
+func (c Change) verb() string {
+	switch {
+	case c.Old == "":
+		return "new"
+	case c.New == "":
+		return "gone"
+	}
+	return "changed"
+}
+
+// Title names the change in a few words: changed tool "create_issue".
+func (c Change) Title() string {
+	if c.Name == "" {
+		return c.verb() + " " + nouns[c.Kind]
+	}
+	return c.verb() + " " + nouns[c.Kind] + " \"" + visible(c.Name) + "\""
+}
+
+// nouns are the names of the kinds in messages.
+var nouns = map[Kind]string{origin: "command or url", instructions: "instructions", Tools: "tool", Prompts: "prompt", Templates: "template"}
+
+// Equal reports whether two origins are the same.
+func (o Origin) Equal(other Origin) bool { return o.text() == other.text() }
+
+// Compare returns the differences of one server: its origin, its instructions, then its
+// definitions by kind and name. old is nil for a server that is not in the lock.
+func Compare(name string, old, now *Server) []Change {
+	if old == nil {
+		old = &Server{}
+	}
+	var changes []Change
+	add := func(kind Kind, item, before, after string) {
+		if before != after {
+			changes = append(changes, Change{Server: name, Kind: kind, Name: item, Old: before, New: after})
+		}
+	}
+	add(origin, "", old.Origin.text(), now.Origin.text())
+	add(instructions, "", pinText(old.Instructions), pinText(now.Instructions))
+	for _, kind := range kinds {
+		before, after := old.Items[kind], now.Items[kind]
+		for _, item := range allKeys(before, after) {
+			add(kind, item, before[item], after[item])
+		}
+	}
+	return changes
+}
+
+// allKeys returns the keys of two maps, sorted.
+func allKeys[T any](a, b map[string]T) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// text returns the origin as JSON, "" if there is none.
+func (o Origin) text() string {
+	switch {
+	case o.URL != "":
+		return quote(o.URL)
+	case len(o.Command) == 0:
+		return ""
+	}
+	return quoteAll(o.Command)
+}
+
+// pinText returns a text as canonical JSON, "" for no text.
+func pinText(text string) string {
+	if text == "" {
+		return ""
+	}
+	return string(Canonical([]byte(quote(text))))
 }

@@ -53,13 +53,13 @@ func TestPin(t *testing.T) {
 }
 
 // sample is a lock with everything.
-func sample() *Lock {
+func sample() Lock {
 	github := &Server{Origin: Origin{Command: []string{"npx", "-y", "server \"x\""}}, Instructions: "Be kind.\nAlways."}
 	github.Add(Tools, "create", []byte(tool))
 	github.Add(Tools, "a", []byte(`{"name":"a"}`))
 	github.Add(Prompts, "p", []byte(`{"name":"p","arguments":[{"name":"x"}]}`))
 	github.Add(Templates, "x://{id}", []byte(`{"uriTemplate":"x://{id}","name":"x"}`))
-	return &Lock{Servers: map[string]*Server{"github": github, "work/docs": {Origin: Origin{URL: "https://docs.example.com/mcp"}, Items: map[Kind]map[string]string{}}}}
+	return Lock{"github": github, "work/docs": {Origin: Origin{URL: "https://docs.example.com/mcp"}, Items: map[Kind]map[string]string{}}}
 }
 
 func TestWriteAndRead(t *testing.T) {
@@ -76,8 +76,8 @@ func TestWriteAndRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, server := range want.Servers {
-		if changes := Compare(name, server, got.Servers[name]); changes != nil {
+	for name, server := range want {
+		if changes := Compare(name, server, got[name]); changes != nil {
 			t.Errorf("%s: %+v", name, changes)
 		}
 	}
@@ -138,7 +138,7 @@ func TestReadDamaged(t *testing.T) {
 }
 
 func TestCompare(t *testing.T) {
-	old := sample().Servers["github"]
+	old := sample()["github"]
 	now := &Server{Origin: Origin{Command: []string{"npx", "-y", "other"}}, Instructions: "Be evil."}
 	now.Add(Tools, "create", []byte(strings.Replace(tool, "Creates", "Deletes", 1)))
 	now.Add(Tools, "b", []byte(`{"name":"b"}`))

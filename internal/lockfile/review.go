@@ -5,8 +5,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"mcpx/internal/ansi"
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
 
@@ -29,15 +31,15 @@ func (c Change) Review(p ansi.Paint) string {
 		}
 		switch {
 		case !was:
-			fmt.Fprintf(&b, "  + %s%s\n", label, p.Text(ansi.Green, visible(after.value)))
+			fmt.Fprintf(&b, "  + %s%s\n", label, p.Text(ansi.Green, visible(leafText(after))))
 		case !is:
-			fmt.Fprintf(&b, "  - %s%s\n", label, p.Text(ansi.Red, visible(before.value)))
+			fmt.Fprintf(&b, "  - %s%s\n", label, p.Text(ansi.Red, visible(leafText(before))))
 		case before != after:
 			fmt.Fprintf(&b, "  ~ %s%s\n", label, difference(before, after, p))
 		}
 	}
 	if b.Len() == title { // they differ in what leaves do not show, such as duplicate keys
-		fmt.Fprintf(&b, "  ~ %s\n", difference(leaf{value: c.Old}, leaf{value: c.New}, p))
+		fmt.Fprintf(&b, "  ~ %s\n", changed(c.Old, c.New, p))
 	}
 	for _, note := range c.notes() {
 		fmt.Fprintf(&b, "  %s\n", p.Text(ansi.Yellow, "! "+note))
@@ -67,25 +69,29 @@ func (c Change) notes() (notes []string) {
 	return notes
 }
 
-// leaf is a value without members: a text, or the JSON of any other value.
-type leaf struct {
-	value  string
-	isText bool
+// leafText returns a value without members for a person: the text of a string, or JSON.
+func leafText(value string) string {
+	if text, ok := rawjson.String([]byte(value)); ok {
+		return text
+	}
+	return value
 }
 
 // difference shows a changed value. In texts, removed words are in [-…-] and added ones in
 // {+…+}.
-func difference(old, now leaf, p ansi.Paint) string {
-	if !old.isText || !now.isText {
-		return p.Text(ansi.Red, "[-"+visible(old.value)+"-]") + " " + p.Text(ansi.Green, "{+"+visible(now.value)+"+}")
+func difference(old, now string, p ansi.Paint) string {
+	before, wasText := rawjson.String([]byte(old))
+	after, isText := rawjson.String([]byte(now))
+	if !wasText || !isText {
+		return changed(leafText(old), leafText(now), p)
 	}
 	var b strings.Builder
-	for _, e := range wordDiff(old.value, now.value) {
+	for _, e := range wordDiff(before, after) {
 		switch e.state {
 		case '-':
-			b.WriteString(p.Text(ansi.Red, "[-"+visible(e.text)+"-]"))
+			b.WriteString(removed(e.text, p))
 		case '+':
-			b.WriteString(p.Text(ansi.Green, "{+"+visible(e.text)+"+}"))
+			b.WriteString(added(e.text, p))
 		default:
 			b.WriteString(visible(e.text))
 		}
@@ -93,37 +99,39 @@ func difference(old, now leaf, p ansi.Paint) string {
 	return b.String()
 }
 
-// leavesOf returns the leaves of a pinned value by their paths.
-func leavesOf(pinned string) map[string]leaf {
-	leaves := map[string]leaf{}
+func changed(old, now string, p ansi.Paint) string { return removed(old, p) + " " + added(now, p) }
+
+func removed(text string, p ansi.Paint) string { return p.Text(ansi.Red, "[-"+visible(text)+"-]") }
+
+func added(text string, p ansi.Paint) string { return p.Text(ansi.Green, "{+"+visible(text)+"+}") }
+
+// leavesOf returns the values without members in a pinned value, by their paths.
+func leavesOf(pinned string) map[string]string {
+	leaves := map[string]string{}
 	if pinned != "" {
 		addLeaves(leaves, "", []byte(pinned))
 	}
 	return leaves
 }
 
-func addLeaves(leaves map[string]leaf, path string, value []byte) {
-	isEmpty := true
+func addLeaves(leaves map[string]string, path string, value []byte) {
+	isLeaf := true
 	switch rawjson.Kind(value) {
 	case '{':
 		for key, member := range rawjson.Members(value) {
-			isEmpty = false
+			isLeaf = false
 			addLeaves(leaves, path+segment(key, path), member)
 		}
 	case '[':
 		i := 0
 		for element := range rawjson.Elements(value) {
-			isEmpty = false
+			isLeaf = false
 			addLeaves(leaves, fmt.Sprintf("%s[%d]", path, i), element)
 			i++
 		}
-	case '"':
-		isEmpty = false
-		text, _ := rawjson.String(value)
-		leaves[path] = leaf{text, true}
 	}
-	if isEmpty {
-		leaves[path] = leaf{string(value), false}
+	if isLeaf {
+		leaves[path] = string(value)
 	}
 }
 
@@ -153,3 +161,54 @@ func allText(pinned string) string {
 	rawjson.Rewrite([]byte(pinned), keep, func(_ []string, text string) string { return keep(text) })
 	return b.String()
 }
+
+// visible returns a text on one line in which every character can be seen: controls, line
+// breaks, zero-width, bidirectional and tag characters, variation selectors, unusual
+// spaces and private characters become escapes. Unlike plain.Line it keeps none of them,
+// because a review must show what hides.
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case isHidden(r):
+			b.WriteString(plain.Escape(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// blanks are letters and symbols that look like nothing.
+var blanks = []rune{0x034f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0}
+
+// isHidden reports whether a character is not seen, or changes how others are seen. Line
+// breaks and tabs are ordinary in descriptions.
+func isHidden(r rune) bool {
+	switch {
+	case r == '\n', r == '\t':
+		return false
+	case r < 0x7f:
+		return r < ' '
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zs, unicode.Zl, unicode.Zp, unicode.Variation_Selector) || slices.Contains(blanks, r)
+}
+
+// hiddenCharacters returns how many hidden characters a text has.
+func hiddenCharacters(text string) (count int) {
+	for _, r := range text {
+		if isHidden(r) {
+			count++
+		}
+	}
+	return count
+}
+
+var address = regexp.MustCompile(`(?i)\b(?:[a-z][a-z0-9+.-]{1,15}://|www\.)[^\s"'<>\\)\]}]+`)
+
+// addresses returns the URLs in a text.
+func addresses(text string) []string { return address.FindAllString(text, -1) }

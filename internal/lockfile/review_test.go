@@ -98,10 +98,10 @@ func TestWordDiffIsBounded(t *testing.T) {
 // TestSARIFLine: a change is shown at its own definition, or at the nearest name above it,
 // even if other servers have definitions with the same names.
 func TestSARIFLine(t *testing.T) {
-	lock := &Lock{Servers: map[string]*Server{"a": {}, "b": {}, "c": {}}}
+	lock := Lock{"a": {}, "b": {}, "c": {}}
 	for key, names := range map[string][]string{"a": {"b", "d", "tools"}, "b": {"x"}, "c": {"y"}} {
 		for _, name := range names {
-			lock.Servers[key].Add(Tools, name, fmt.Appendf(nil, `{"name": %q}`, name))
+			lock[key].Add(Tools, name, fmt.Appendf(nil, `{"name": %q}`, name))
 		}
 	}
 	text := lock.encode()
@@ -134,10 +134,10 @@ func TestSARIFLine(t *testing.T) {
 
 func TestSARIF(t *testing.T) {
 	old := sample()
-	now := &Server{Origin: old.Servers["github"].Origin, Instructions: "Be evil."}
+	now := &Server{Origin: old["github"].Origin, Instructions: "Be evil."}
 	now.Add(Tools, "create", []byte(strings.Replace(tool, "Creates", "Deletes", 1)))
 	text := old.encode()
-	report := Report{Version: "1.2.3", File: "dir/mcpx.lock", Text: text, Changes: Compare("github", old.Servers["github"], now)}
+	report := Report{Version: "1.2.3", File: "dir/mcpx.lock", Text: text, Changes: Compare("github", old["github"], now)}
 	var got struct {
 		Version string
 		Runs    []struct {

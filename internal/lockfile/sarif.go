@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mcpx/internal/jsonfile"
+	"mcpx/internal/rawjson"
 )
 
 // Report is what a check found, for a SARIF file (2.1.0), which code hosts show next to a
@@ -43,18 +44,15 @@ func (r Report) SARIF() []byte {
 		})
 	}
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	_ = e.Encode(object{ // cannot fail: strings and numbers
+	_ = json.Indent(&b, rawjson.Encode(object{
 		"$schema": "https://json.schemastore.org/sarif-2.1.0.json",
 		"version": "2.1.0",
 		"runs": []object{{
 			"tool":    object{"driver": object{"name": "mcpx", "version": r.Version, "rules": rules}},
 			"results": results,
 		}},
-	})
-	return b.Bytes()
+	}), "", "  ")
+	return append(b.Bytes(), '\n')
 }
 
 // nodeOf returns what a change is about in a lock file: the name of the definition, or the

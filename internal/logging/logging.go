@@ -2,9 +2,12 @@
 package logging
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rs/zerolog"
@@ -65,17 +68,12 @@ func (l *Log) Later(f func()) { l.queue.later(f) }
 func (l *Log) Flush() { l.queue.runLater() }
 
 // Reopen opens the log file again, which another program may have renamed.
-func (l *Log) Reopen() error {
-	if l.file == nil {
-		return nil
-	}
-	return l.file.Reopen()
-}
+func (l *Log) Reopen() error { return l.file.Reopen() }
 
 // Close writes the last lines, if somebody reads them, and closes the file. It is safe
 // to call it twice.
 func (l *Log) Close() error {
-	if !l.queue.close() || l.file == nil {
+	if !l.queue.close() {
 		return nil
 	}
 	return l.file.Close()
@@ -98,3 +96,57 @@ func (l *level) set(name string) {
 
 // Sample implements zerolog.Sampler.
 func (l *level) Sample(level zerolog.Level) bool { return level >= zerolog.Level(l.least.Load()) }
+
+// File is a file that lines are appended to. It can be opened again after another program
+// has renamed it. Its methods may be called concurrently. Reopen and Close accept nil.
+type File struct {
+	path string
+
+	mu   sync.Mutex
+	file *os.File
+}
+
+// OpenFile opens a file, or creates it, readable by its owner alone.
+func OpenFile(path string) (*File, error) {
+	f := &File{path: path}
+	return f, f.Reopen()
+}
+
+// Reopen opens the file at the same path again. If that fails, the old file stays open.
+func (f *File) Reopen() error {
+	if f == nil {
+		return nil
+	}
+	next, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.file
+	f.file = next
+	if old != nil {
+		_ = old.Close()
+	}
+	return nil
+}
+
+// Write implements io.Writer.
+func (f *File) Write(lines []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.file.Write(lines)
+}
+
+// Close closes the file. It is safe to call twice.
+func (f *File) Close() error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.file.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}

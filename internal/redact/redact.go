@@ -16,7 +16,7 @@ const Hidden = "***"
 // Set is a set of secrets that grows: a program may get others with each start, and still
 // print the earlier ones. It is safe for concurrent use. Redact and Initial accept a nil Set.
 type Set struct {
-	redactor atomic.Pointer[redactor] // of all secrets
+	all atomic.Pointer[[]string] // secrets, sorted
 
 	mu    sync.Mutex
 	first []string
@@ -36,7 +36,7 @@ func NewTokens(secrets ...string) *Set { return newSet(normalize(secrets, isShor
 
 func newSet(normalized []string) *Set {
 	s := &Set{first: normalized}
-	s.redactor.Store(&redactor{s.first})
+	s.all.Store(&s.first)
 	return s
 }
 
@@ -77,7 +77,8 @@ func (s *Set) add(secrets []string) {
 	}
 	all := slices.Concat(append([][]string{s.first}, s.added...)...)
 	slices.Sort(all)
-	s.redactor.Store(&redactor{slices.Compact(all)})
+	all = slices.Compact(all)
+	s.all.Store(&all)
 }
 
 // AddSet adds the secrets of another Set.
@@ -90,18 +91,6 @@ func (s *Set) AddSet(other *Set) {
 	}
 }
 
-// Redact replaces the secrets in a text by ***.
-func (s *Set) Redact(text string) string {
-	if s == nil {
-		return text
-	}
-	return s.redactor.Load().redact(text)
-}
-
-// redactor replaces secrets in texts. It is immutable. A key of 50 lines is 50 secrets
-// (BenchmarkRedact).
-type redactor struct{ secrets []string }
-
 const (
 	// escapeLevels is how many times a secret may be escaped: JSON in JSON in JSON.
 	escapeLevels = 3
@@ -110,24 +99,25 @@ const (
 	nestedBytes = 64 << 10
 )
 
-func (r *redactor) redact(text string) string {
-	if len(r.secrets) == 0 {
+// Redact replaces the secrets in a text by ***.
+func (s *Set) Redact(text string) string {
+	if s == nil || len(*s.all.Load()) == 0 {
 		return text
 	}
 	levels := escapeLevels
 	if len(text) > nestedBytes {
 		levels = 1
 	}
-	spans := r.find(text, levels)
+	spans := find(text, *s.all.Load(), levels)
 	if spans == nil {
 		return text
 	}
 	var b strings.Builder
 	done := 0
-	for _, s := range spans {
-		b.WriteString(text[done:s.start])
+	for _, found := range spans {
+		b.WriteString(text[done:found.start])
 		b.WriteString(Hidden)
-		done = s.end
+		done = found.end
 	}
 	b.WriteString(text[done:])
 	return b.String()
@@ -137,10 +127,10 @@ func (r *redactor) redact(text string) string {
 type span struct{ start, end int }
 
 // find returns where the secrets are, in order and without overlaps. It decodes up to
-// that many levels of escapes.
-func (r *redactor) find(text string, levels int) []span {
+// that many levels of escapes. A key of 50 lines is 50 secrets (BenchmarkRedact).
+func find(text string, secrets []string, levels int) []span {
 	var spans []span
-	for _, secret := range r.secrets {
+	for _, secret := range secrets {
 		for at := 0; ; at++ { // a secret may overlap itself
 			next := strings.Index(text[at:], secret)
 			if next < 0 {
@@ -154,7 +144,7 @@ func (r *redactor) find(text string, levels int) []span {
 		for _, e := range escapings {
 			decoded := e.decode(text)
 			if len(decoded) < len(text) {
-				spans = append(spans, e.origin(text, r.find(decoded, levels-1))...)
+				spans = append(spans, e.origin(text, find(decoded, secrets, levels-1))...)
 			}
 		}
 	}

@@ -126,7 +126,7 @@ func TestAddIsBounded(t *testing.T) {
 		next.AddSet(set)
 		set = next
 	}
-	if n := len(set.redactor.Load().secrets); n > maxAdded+1 {
+	if n := len(*set.all.Load()); n > maxAdded+1 {
 		t.Errorf("%d secrets are kept, want at most %d", n, maxAdded+1)
 	}
 	newest := fmt.Sprintf("secret-%d", 2*maxAdded-1)

@@ -19,7 +19,7 @@ type Pages struct {
 	Reload      func() error  // applies the config file again; nil: not allowed here
 	Editing     *Editing      // changes the config file; nil: not allowed here
 	Problem     func() string // why the newest config file is not in use, empty if it is; may be nil
-	AuditFailed func() int    // counts the lines of the audit that could not be written; may be nil
+	AuditFailed func() int64  // counts the lines of the audit that could not be written; may be nil
 }
 
 // AddRoutes adds the routes to those of the front.

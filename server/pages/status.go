@@ -22,7 +22,7 @@ type status struct {
 	Config   configStatus                `json:"config"`
 	Disabled map[string][]disabledStatus `json:"disabled,omitempty"` // servers that the config disables, by schema name
 
-	AuditFailed int         `json:"audit_failed,omitempty"` // lines of the audit that could not be written
+	AuditFailed int64       `json:"audit_failed,omitempty"` // lines of the audit that could not be written
 	Store       store.State `json:"store,omitzero"`         // the store that replicas share
 }
 

@@ -58,7 +58,7 @@ func (c *addCmd) Run(t *terminal) error {
 			return writeError(err)
 		}
 	}
-	result, err := edit.File(c.Path, edit.Options{Create: true}, func(e *edit.Editor) error { return c.add(e, rawjson.Encode(server)) })
+	result, err := edit.File(c.Path, 0o600, func(e *edit.Editor) error { return c.add(e, rawjson.Encode(server)) })
 	if err != nil {
 		return c.failed(err)
 	}

@@ -231,7 +231,7 @@ func plural(n int, thing string) string {
 
 // lock reads the lock file. Only check --locked needs one; otherwise there may be none to compare
 // with.
-func (c *checkCmd) lock(t *terminal, file *config.Config) (*lockfile.Lock, error) {
+func (c *checkCmd) lock(t *terminal, file *config.Config) (lockfile.Lock, error) {
 	switch {
 	case !c.Locked && c.SARIF != "":
 		return nil, usageError{errors.New("--sarif needs --locked")}
@@ -256,7 +256,7 @@ func (c *checkCmd) lock(t *terminal, file *config.Config) (*lockfile.Lock, error
 
 // compare prints the differences from the lock. With --locked, it returns an error if one needs
 // a review.
-func (c *checkCmd) compare(t *terminal, file *config.Config, lock *lockfile.Lock, lists []app.ToolLists) error {
+func (c *checkCmd) compare(t *terminal, file *config.Config, lock lockfile.Lock, lists []app.ToolLists) error {
 	if lock == nil {
 		return nil
 	}

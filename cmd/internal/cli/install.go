@@ -213,7 +213,7 @@ func (m *move) write() error {
 	if _, err := makeFolder(m.path); err != nil {
 		return err
 	}
-	if _, err := edit.File(m.path, edit.Options{Create: true}, m.edit); err != nil {
+	if _, err := edit.File(m.path, 0o600, m.edit); err != nil {
 		return editError(err, m.path)
 	}
 	return nil

@@ -80,14 +80,14 @@ func (c *pinCmd) selectServers(file *config.Config) error {
 }
 
 // review shows the changes and writes the lock file if they are accepted.
-func (c *pinCmd) review(t *terminal, file *config.Config, old *lockfile.Lock, offers []offer) error {
+func (c *pinCmd) review(t *terminal, file *config.Config, old lockfile.Lock, offers []offer) error {
 	path := lockfile.Path(file.File)
 	changes := changesOf(offers, old)
 	if err := c.show(t, old, changes); err != nil || c.Diff {
 		return err
 	}
 	next := merge(file, old, offers)
-	if old != nil && len(changes) == 0 && len(next.Servers) == len(old.Servers) {
+	if old != nil && len(changes) == 0 && len(next) == len(old) {
 		return t.printf("%s is up to date\n", path)
 	}
 	switch ok, err := t.accepts(fmt.Sprintf("write %s?", path)); {
@@ -100,14 +100,14 @@ func (c *pinCmd) review(t *terminal, file *config.Config, old *lockfile.Lock, of
 		return writeError(err)
 	}
 	items := 0
-	for _, s := range next.Servers {
+	for _, s := range next {
 		items += len(s.Items[lockfile.Tools])
 	}
-	return t.printf("%s: %s, %s. A running mcpx applies it when it reloads its config.\n", path, plural(len(next.Servers), "server"), plural(items, "tool"))
+	return t.printf("%s: %s, %s. A running mcpx applies it when it reloads its config.\n", path, plural(len(next), "server"), plural(items, "tool"))
 }
 
 // show prints the changes. The first lock is everything, so that only --diff shows it.
-func (c *pinCmd) show(t *terminal, old *lockfile.Lock, changes []lockfile.Change) error {
+func (c *pinCmd) show(t *terminal, old lockfile.Lock, changes []lockfile.Change) error {
 	if old == nil && !c.Diff {
 		return nil
 	}
@@ -167,10 +167,10 @@ func newOffers(all []app.ToolLists) (offers []offer) {
 }
 
 // changesOf compares the servers that started with a lock, which may be nil.
-func changesOf(offers []offer, old *lockfile.Lock) (changes []lockfile.Change) {
+func changesOf(offers []offer, old lockfile.Lock) (changes []lockfile.Change) {
 	for _, o := range offers {
 		if o.now != nil {
-			changes = append(changes, lockfile.Compare(o.key, old.Server(o.key), o.now)...)
+			changes = append(changes, lockfile.Compare(o.key, old[o.key], o.now)...)
 		}
 	}
 	return changes
@@ -178,19 +178,19 @@ func changesOf(offers []offer, old *lockfile.Lock) (changes []lockfile.Change) {
 
 // merge returns the new lock: with the servers that started, and the others of the old
 // lock, unless they are not in the config any more.
-func merge(file *config.Config, old *lockfile.Lock, offers []offer) *lockfile.Lock {
-	next := &lockfile.Lock{Servers: map[string]*lockfile.Server{}}
+func merge(file *config.Config, old lockfile.Lock, offers []offer) lockfile.Lock {
+	next := lockfile.Lock{}
 	for i := range file.Profiles {
 		for _, u := range file.Profiles[i].All() { // also the disabled ones
 			key := lockfile.Key(file.Profiles[i].Name, u.Name)
-			if s := old.Server(key); s != nil {
-				next.Servers[key] = s
+			if s := old[key]; s != nil {
+				next[key] = s
 			}
 		}
 	}
 	for _, o := range offers {
 		if o.now != nil {
-			next.Servers[o.key] = o.now
+			next[o.key] = o.now
 		}
 	}
 	return next
