@@ -2,7 +2,6 @@ package signature
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -43,20 +42,29 @@ func escape(s string) string {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-var identifier = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
-
 // key writes the name of a property, quoted unless it is an identifier. It returns nothing for a long name.
 func key(name string) string {
 	if len(name) > maxName {
 		return ""
 	}
-	if identifier.MatchString(name) {
+	if isIdentifier(name) {
 		return name
 	}
 	if q := quote(name); len(q) <= maxName {
 		return q
 	}
 	return ""
+}
+
+// isIdentifier is not a regular expression because large schemas have many names.
+func isIdentifier(s string) bool {
+	for i, r := range s {
+		isLetter := r|0x20 >= 'a' && r|0x20 <= 'z' || r == '_' || r == '$'
+		if !isLetter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // defaultOf writes the default of a schema, or nothing if it is long. A default of null only says that the parameter is
