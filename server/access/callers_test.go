@@ -231,7 +231,7 @@ func TestIssuerTokenAsPassword(t *testing.T) {
 		{"valid", i.Token(mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"}), http.StatusTeapot},
 		{"for somebody else", i.Token(mcptest.Claims{"aud": "https://other.example.com/mcp", "scope": "mcp"}), http.StatusUnauthorized},
 	} {
-		r := httptest.NewRequest("GET", "http://localhost/signin/default/jira", nil)
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/signin/default/jira", nil)
 		r.SetBasicAuth("any", row.token)
 		w := httptest.NewRecorder()
 		h.last = nil
