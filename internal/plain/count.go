@@ -8,7 +8,7 @@ import (
 // Number writes 1234567 as 1,234,567.
 func Number(n int) string {
 	digits := strconv.Itoa(n)
-	for i := len(digits) - 3; i > 0; i -= 3 {
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits

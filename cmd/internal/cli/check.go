@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
 	"mcpx/internal/lockfile"
+	"mcpx/internal/plain"
 	"mcpx/registry/live"
 )
 
@@ -92,7 +93,7 @@ func (c *checkCmd) Run(t *terminal) error {
 		if r.Failed == 0 {
 			return nil
 		}
-		return fmt.Errorf("not ready: %d of %s", r.Failed, plural(len(r.Servers), "server"))
+		return fmt.Errorf("not ready: %d of %s", r.Failed, plain.Count(len(r.Servers), "server"))
 	})
 }
 
@@ -189,7 +190,7 @@ func (s checkedServer) row() []cell {
 	}
 	return []cell{
 		{text: s.Schema}, {text: s.Name, style: ansi.Cyan}, state, {text: s.Transport},
-		figure(thousands(s.Tools)), figure(thousands(s.Tokens)), figure(took(s.StartupMS)), {text: s.Reason},
+		figure(plain.Number(s.Tools)), figure(plain.Number(s.Tokens)), figure(took(s.StartupMS)), {text: s.Reason},
 	}
 }
 
@@ -219,14 +220,6 @@ func took(ms int64) string {
 	default:
 		return fmt.Sprintf("%.1f s", seconds)
 	}
-}
-
-// plural formats a number of things.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return thousands(n) + " " + thing + "s"
 }
 
 // lock reads the lock file. Only check --locked needs one; otherwise there may be none to compare
@@ -275,7 +268,7 @@ func (c *checkCmd) compare(t *terminal, file *config.Config, lock lockfile.Lock,
 	}
 	if !c.Locked {
 		if count > 0 {
-			fmt.Fprintf(t.stderr, "warning: %s not approved in %s; review them with %s\n", plural(count, "change"), path, review)
+			fmt.Fprintf(t.stderr, "warning: %s not approved in %s; review them with %s\n", plain.Count(count, "change"), path, review)
 		}
 		return nil
 	}
@@ -285,7 +278,7 @@ func (c *checkCmd) compare(t *terminal, file *config.Config, lock lockfile.Lock,
 	if count == 0 {
 		return nil
 	}
-	return withHint(fmt.Errorf("%s not approved in %s", plural(count, "change"), path), "review them with %s, approve them with %s, and commit the lock file", review, file.PinCommand())
+	return withHint(fmt.Errorf("%s not approved in %s", plain.Count(count, "change"), path), "review them with %s, approve them with %s, and commit the lock file", review, file.PinCommand())
 }
 
 // writeSARIF writes the SARIF file. It names the lock file relative to the working directory,

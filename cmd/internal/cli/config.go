@@ -8,6 +8,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/jsonfile"
+	"mcpx/internal/plain"
 )
 
 // configCmd groups commands about the config file. They start nothing.
@@ -85,7 +86,7 @@ func (c *configCheckCmd) json(t *terminal, file *config.Config, err error) error
 	case errors.As(err, &wrong):
 		r.Problems, r.Warnings = wrong.Problems, append(r.Warnings, wrong.Warnings...)
 		_ = t.encode(r)
-		return usageError{fmt.Errorf("%s in %s", plural(len(r.Problems), "problem"), wrong.Problems[0].File)}
+		return usageError{fmt.Errorf("%s in %s", plain.Count(len(r.Problems), "problem"), wrong.Problems[0].File)}
 	case err != nil:
 		return err
 	}

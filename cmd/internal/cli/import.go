@@ -60,7 +60,7 @@ func (c *importCmd) Run(t *terminal) error {
 	if err := c.write(t, text); err != nil {
 		return err
 	}
-	fmt.Fprintf(t.stderr, "wrote %s to %s; next: mcpx check %s\n", plural(found.Len(), "server"), c.Output, plain.Shell(c.Output))
+	fmt.Fprintf(t.stderr, "wrote %s to %s; next: mcpx check %s\n", plain.Count(found.Len(), "server"), c.Output, plain.Shell(c.Output))
 	return nil
 }
 

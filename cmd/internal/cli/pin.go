@@ -10,6 +10,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/internal/lockfile"
+	"mcpx/internal/plain"
 	"mcpx/registry/live"
 )
 
@@ -103,7 +104,7 @@ func (c *pinCmd) review(t *terminal, file *config.Config, old lockfile.Lock, off
 	for _, s := range next {
 		items += len(s.Items[lockfile.Tools])
 	}
-	return t.printf("%s: %s, %s. A running mcpx applies it when it reloads its config.\n", path, plural(len(next), "server"), plural(items, "tool"))
+	return t.printf("%s: %s, %s. A running mcpx applies it when it reloads its config.\n", path, plain.Count(len(next), "server"), plain.Count(items, "tool"))
 }
 
 // show prints the changes. The first lock is everything, so that only --diff shows it.

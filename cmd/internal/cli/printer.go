@@ -61,7 +61,7 @@ func (p *printer) content(item []byte) {
 	case "resource_link":
 		p.texts = append(p.texts, p.linked(item))
 	default:
-		p.tell("[%s, %s; --json shows it]", plain.Line(cmp.Or(kind, "content without a type")), plural(len(item), "byte"))
+		p.tell("[%s, %s; --json shows it]", plain.Line(cmp.Or(kind, "content without a type")), plain.Count(len(item), "byte"))
 	}
 }
 
@@ -96,7 +96,7 @@ func (p *printer) blob(kind, mimeType, data string) {
 	}
 	p.blobs++
 	what := strings.TrimSpace(plain.Line(kind + " " + mimeType))
-	size := plural(len(content), "byte")
+	size := plain.Count(len(content), "byte")
 	switch {
 	case err != nil:
 		p.tell("[%s, which is not valid base64; --json shows it]", what)
@@ -143,7 +143,7 @@ func (p *printer) save(what, mimeType string, content []byte) {
 		p.err = cmp.Or(p.err, err)
 		return
 	}
-	p.tell("[%s, %s, saved as %s]", what, plural(len(content), "byte"), file)
+	p.tell("[%s, %s, saved as %s]", what, plain.Count(len(content), "byte"), file)
 }
 
 // write writes a file: --output itself, further files beside it, or new files if --output

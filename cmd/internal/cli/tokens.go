@@ -2,11 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
+	"mcpx/internal/plain"
 	"mcpx/internal/tokens"
 	"mcpx/registry/live"
 )
@@ -91,7 +91,7 @@ func (r tokenReport) print(t *terminal) error {
 		longest = max(longest, s.Tokens)
 		tools += s.Tools
 	}
-	number := func(n int) cell { return cell{text: thousands(n), right: true} }
+	number := func(n int) cell { return cell{text: plain.Number(n), right: true} }
 	list := t.table("server", "tools", "tokens")
 	bars := map[int]int{} // tokens of the bar in a row
 	for _, s := range r.Servers {
@@ -113,12 +113,12 @@ func (r tokenReport) print(t *terminal) error {
 	}
 	list.writeTo(t.stdout)
 	if r.NotCounted > 0 {
-		fmt.Fprintf(t.stdout, "not counted: %d of %s, not ready\n", r.NotCounted, plural(len(r.Servers), "server"))
+		fmt.Fprintf(t.stdout, "not counted: %d of %s, not ready\n", r.NotCounted, plain.Count(len(r.Servers), "server"))
 	}
 	if r.Saved <= 0 {
 		return t.printf("so few tools that mcpx saves nothing yet\n")
 	}
-	return t.printf("saves %s tokens, %.1f %%\n", thousands(r.Saved), 100*float64(r.Saved)/float64(r.Without))
+	return t.printf("saves %s tokens, %.1f %%\n", plain.Number(r.Saved), 100*float64(r.Saved)/float64(r.Without))
 }
 
 // bar returns a bar of n out of longest, in eighths of a character.
@@ -126,13 +126,4 @@ func bar(n, longest, width int) string {
 	eighths := (n*width*8 + longest - 1) / longest
 	rest := []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}[eighths%8]
 	return strings.Repeat("█", eighths/8) + rest
-}
-
-// thousands formats a number with commas.
-func thousands(n int) string {
-	digits := strconv.Itoa(n)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
 }
