@@ -30,6 +30,16 @@ func (p *Inbound) IsRequest() bool {
 	return p.Err == nil && p.Message.IsRequest() || p.Err != nil && rawjson.Kind(p.Text) == '['
 }
 
+// Size is about how much memory the message needs while it waits. Each message of a batch needs
+// some, however short it is.
+func (p *Inbound) Size() int {
+	size := len(p.Text)
+	if rawjson.Kind(p.Text) == '[' {
+		size += min(BatchSize(p.Text), MaxBatch) * maxQueuedBytes / maxQueued
+	}
+	return size
+}
+
 // IsAnswered reports whether Handle calls respond.
 func (p *Inbound) IsAnswered() bool { return p.Err != nil || p.Message.IsRequest() }
 
@@ -46,7 +56,8 @@ func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, respond func(
 
 // Accept is the first part of Handle: it handles notifications and responses, and registers
 // requests, so that the client can cancel them. start does the rest; it is nil if there is no
-// response. The context ends when the request does, or when all requests of a batch do.
+// response. The context ends when the request does, or when all messages of a batch were
+// requests and have ended.
 func (s *Server) Accept(ctx context.Context, c *Client, p Inbound) (request context.Context, start func(respond func(response []byte))) {
 	if p.Err == nil {
 		return s.begin(ctx, c, p.Message)
@@ -93,6 +104,7 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (requ
 	}
 	var starts []func(respond func(response []byte))
 	var unfinished sync.WaitGroup
+	isValid := true
 	for text := range rawjson.Elements(batch) {
 		p := Read(text)
 		if p.Err == nil && p.Message.Method == "initialize" {
@@ -100,17 +112,22 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (requ
 		}
 		if p.Err != nil {
 			starts = append(starts, answerWith(InvalidMessage(p.Message, p.Err)))
+			isValid = false
 		} else if request, start := s.begin(ctx, c, p.Message); start != nil {
 			starts = append(starts, start)
 			unfinished.Add(1)
 			context.AfterFunc(request, unfinished.Done)
 		}
 	}
-	requests, end := context.WithCancel(ctx)
-	go func() {
-		unfinished.Wait()
-		end()
-	}()
+	requests = ctx
+	if isValid { // otherwise there are responses to write, even if all requests are canceled
+		var end context.CancelFunc
+		requests, end = context.WithCancel(ctx)
+		go func() {
+			unfinished.Wait()
+			end()
+		}()
+	}
 	return requests, func(respond func(response []byte)) {
 		go func() { respond(join(c.runBatch(starts))) }()
 	}

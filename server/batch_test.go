@@ -100,3 +100,21 @@ func TestABatchIsReadAtOnce(t *testing.T) {
 		t.Errorf("canceled requests are answered with %s", got)
 	}
 }
+
+// TestABatchWithErrorsWaits: a batch with an invalid message has a response even if all its
+// requests are canceled, so it waits for room, and each of its messages counts in the queue.
+func TestABatchWithErrorsWaits(t *testing.T) {
+	s := bare()
+	c := client(s)
+	c.SetInitialized("2025-03-26", nil)
+	batch := Read([]byte(`[1,{"jsonrpc":"2.0","id":5,"method":"ping"}]`))
+	request, _ := s.Accept(t.Context(), c, batch)
+	s.Handle(t.Context(), c, Read([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)), nil)
+	if onlyErrors, _ := s.Accept(t.Context(), c, Read([]byte(`[1,1]`))); request.Err() != nil || onlyErrors.Err() != nil {
+		t.Error("a batch with an invalid message does not wait")
+	}
+	one := Read([]byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`))
+	if got, most := batch.Size(), len(batch.Text)+2*1100; got < 2*1000 || got > most || one.Size() != len(one.Text) {
+		t.Errorf("a batch of 2 has size %d, a request %d", got, one.Size())
+	}
+}

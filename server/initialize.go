@@ -104,11 +104,17 @@ func lazyInstructions(upstreams []*config.Upstream) string {
 		return use
 	}
 	whole := text(names, "")
-	for n := len(names); utf8.RuneCountInString(whole) > instructionsLimit; {
-		n--
-		whole = text(names[:n], fmt.Sprintf(` and %d more, which inspect("%s") lists`, len(names)-n, executor.Builtin))
+	if utf8.RuneCountInString(whole) <= instructionsLimit {
+		return whole
 	}
-	return whole
+	more := func(n int) string { return fmt.Sprintf(` and %d more, which inspect("%s") lists`, n, executor.Builtin) }
+	room := instructionsLimit - utf8.RuneCountInString(text(nil, more(len(names))))
+	fit := 0
+	for ; room >= 0; fit++ {
+		room -= utf8.RuneCountInString(names[fit]) + len(", ")
+	}
+	fit-- // the last one did not
+	return text(names[:fit], more(len(names)-fit))
 }
 
 // flatInstructions names each server, with the start of its own instructions if they are

@@ -50,11 +50,16 @@ func NewStderr(f *os.File, redact func(string) string, log zerolog.Logger) *Stde
 func (t *Stderr) Drain() {
 	defer close(t.drained)
 	defer func() { _ = t.file.Close() }()
-	r := bufio.NewReaderSize(t.file, RedactBytes)
-	for late, isRest := false, false; ; {
-		line, isCut, err := r.ReadLine()
-		if !isRest && len(line) > 0 {
+	r := bufio.NewReader(t.file)
+	var line []byte
+	for late := false; ; {
+		part, isPart, err := r.ReadLine()
+		if len(line) < RedactBytes { // the rest of a long line is skipped
+			line = append(line, part...)
+		}
+		if !isPart && len(line) > 0 {
 			t.add(line)
+			line = nil
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded) && !late:
@@ -64,8 +69,6 @@ func (t *Stderr) Drain() {
 			_ = t.file.SetReadDeadline(time.Now().Add(DrainTime / 2))
 		case err != nil:
 			return
-		default:
-			isRest = isCut // the rest of a long line is skipped
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		n.finish()
 		done()
 	}
-	if message.IsRequest() && !n.client.Quota.Enter(len(message.Text)) {
+	if message.IsAnswered() && !n.client.Quota.Enter(message.Size()) {
 		end()
 		refuseTooMany(w)
 		return
@@ -62,16 +62,12 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 }
 
 // accept handles a message in a session of legacy SSE, and calls end when the response is
-// written, or at once if there is none. It waits until a request has started. This
+// written, or at once if there is none. It waits until a message that has a response has started. This
 // delays the response to the POST, which slows down a client that does not read its stream.
 func (h *HTTP) accept(r *http.Request, n *session, message server.Inbound, end func()) {
 	request, start := n.server.Accept(context.Background(), n.client.As(callerOf(r, n.server)), message)
-	switch {
-	case start == nil:
+	if start == nil {
 		end()
-		return
-	case !message.IsRequest():
-		start(h.responder(n, end))
 		return
 	}
 	started := make(chan struct{})
@@ -79,7 +75,7 @@ func (h *HTTP) accept(r *http.Request, n *session, message server.Inbound, end f
 		close(started)
 		start(respond)
 	}
-	n.client.Quota.Start(request, len(message.Text), startNow, h.responder(n, func() {
+	n.client.Quota.Start(request, message.Size(), startNow, h.responder(n, func() {
 		n.client.Quota.Release()
 		end()
 	}))

@@ -203,8 +203,10 @@ func TestPostsWaitForTheQuota(t *testing.T) {
 			t.Fatal("the queue is full")
 		}
 		n.client.Quota.Start(large, size, func(func(response []byte)) {}, nil)
-		if status := <-post(t.Context(), request("ping", "")); status != http.StatusTooManyRequests {
-			t.Errorf("one call more than may wait gets %d", status)
+		for _, body := range []string{request("ping", ""), "this is not JSON, but gets a response, too"} {
+			if status := <-post(t.Context(), body); status != http.StatusTooManyRequests {
+				t.Errorf("one message more than may wait gets %d: %s", status, body)
+			}
 		}
 		n.client.Quota.Release()
 		synctest.Wait()

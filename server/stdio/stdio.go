@@ -130,11 +130,11 @@ func (c *run) handle(p server.Inbound) {
 	case !p.IsRequest():
 		c.Server.Handle(context.Background(), c.client, p, c.send)
 		c.pending.Done()
-	case !c.client.Quota.WaitToEnter(c.client.Conn.Context(), len(p.Text)): // the calls were canceled
+	case !c.client.Quota.WaitToEnter(c.client.Conn.Context(), p.Size()): // the calls were canceled
 		c.pending.Done()
 	default:
 		request, start := c.Server.Accept(context.Background(), c.client, p)
-		c.client.Quota.Start(request, len(p.Text), start, c.respond)
+		c.client.Quota.Start(request, p.Size(), start, c.respond)
 	}
 }
 
