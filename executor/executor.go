@@ -276,8 +276,8 @@ func (e *Executor) finish(ctx context.Context, c *Call, end end, done rpc.Done) 
 	defer e.recoverCall(ctx, c, done)
 	result, err := e.clientResult(c, end)
 	c.isOver = true
+	defer done(result, end.line, err)                                   // also if an observer panics
 	e.observe(c.event(outcome(ctx, cmp.Or(end.err, err)), len(result))) // end.err first, since clientResult may hide its kind
-	done(result, end.line, err)
 }
 
 // clientResult turns the end of a call into the client's result or error. In flat mode

@@ -23,6 +23,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -102,7 +103,8 @@ type Account struct {
 	turn    chan struct{} // held while the credentials are replaced
 	lock    store.Lock    // of the key; whoever holds turn uses it
 	looking chan struct{} // held during discovery on the path of a request
-	found   discovery     // cached; whoever holds looking uses it
+
+	found atomic.Pointer[discovery] // cached until the credentials change
 
 	mu      sync.Mutex
 	read    bool         // the store has been read

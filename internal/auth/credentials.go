@@ -80,6 +80,7 @@ func (a *Account) save(ctx context.Context, c *credentials) (err error) {
 	if err != nil {
 		return fmt.Errorf("its sign-in cannot be %s: %w", change, err)
 	}
+	a.found.Store(nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.read, a.creds, a.stored, a.lost, a.unsaved = true, c, string(sealed), "", false

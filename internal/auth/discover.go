@@ -102,11 +102,11 @@ func (a *Account) discoverCached(ctx context.Context, c challenge) (*provider, e
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	found := a.found
-	if found.challenge != c.metadata || !a.now().Before(found.until) {
-		found = discovery{challenge: c.metadata, until: a.now().Add(discoveryLife)}
+	found := a.found.Load()
+	if found == nil || found.challenge != c.metadata || !a.now().Before(found.until) {
+		found = &discovery{challenge: c.metadata, until: a.now().Add(discoveryLife)}
 		if found.provider, found.err = a.discover(ctx, c); ctx.Err() == nil {
-			a.found = found
+			a.found.Store(found)
 		}
 	}
 	return found.provider, found.err

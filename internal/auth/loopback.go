@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -64,13 +65,17 @@ func (l *Loopback) Wait(ctx context.Context) error {
 	return err
 }
 
-// callback handles the browser's way back. It ignores requests with an unknown state.
+// callback handles the browser's way back. It ignores requests that belong to no sign-in, or to
+// another one.
 func (l *Loopback) callback(ctx context.Context, accounts *Accounts, name string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Connection", "close")
-		_, err := accounts.Complete(ctx, "", r.URL.Query())
+		answer, err := r.URL.Query(), ErrNotBegun
+		if begun, _ := url.Parse(l.Address); answer.Get("state") == begun.Query().Get("state") {
+			_, err = accounts.Complete(ctx, "", answer)
+		}
 		switch {
 		case errors.Is(err, ErrNotBegun):
 			http.Error(w, "This page belongs to another sign-in.", http.StatusBadRequest)

@@ -353,6 +353,40 @@ func TestSignedClient(t *testing.T) {
 	}
 }
 
+// TestLoopbackIsForOneSignIn: the browser of another sign-in gets an error and ends nothing.
+func TestLoopbackIsForOneSignIn(t *testing.T) {
+	a := newAccount(t, Settings{URL: authtest.New(t).URL})
+	l, err := a.BeginLoopback(t.Context(), "server", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, _ := url.Parse(l.Address)
+	other, err := a.Begin(t.Context(), redirect, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		address string
+		status  int
+	}{{other, http.StatusBadRequest}, {l.Address, http.StatusOK}} {
+		back, err := authtest.Browse(t.Context(), c.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.Get(begun.Query().Get("redirect_uri") + "?" + back.RawQuery)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Body.Close()
+		if r.StatusCode != c.status {
+			t.Errorf("%s: %s, want %d", c.address, r.Status, c.status)
+		}
+	}
+	if err := l.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPortInUse: if another program uses the configured port, a person can still paste the
 // address.
 func TestPortInUse(t *testing.T) {

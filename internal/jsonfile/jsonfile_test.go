@@ -114,6 +114,17 @@ func TestDuplicateKeys(t *testing.T) {
 	}
 }
 
+// TestManyDuplicateKeys: deep duplicates beyond those that are reported cost little.
+func TestManyDuplicateKeys(t *testing.T) {
+	const depth, keys = 90, 10_000
+	text := []byte(strings.Repeat(`{"k":`, depth) + "{" + strings.Repeat(`"a":1,`, keys) + `"a":1}` + strings.Repeat("}", depth))
+	var problems []Problem
+	n := testing.AllocsPerRun(1, func() { problems = DuplicateKeys("f.json", text) })
+	if len(problems) == 0 || n > 20*keys {
+		t.Errorf("%d problems, %v allocations", len(problems), n)
+	}
+}
+
 func TestCheckDepth(t *testing.T) {
 	for text, isTooDeep := range map[string]bool{
 		strings.Repeat("[", 200):                       false,

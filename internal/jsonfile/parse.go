@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
@@ -127,10 +128,13 @@ func (f *File) syntax(src []byte, value hujson.Value, err error) {
 func (f *File) duplicates(v hujson.Value, node func() Node) {
 	switch v := v.Value.(type) {
 	case *hujson.Object:
+		node = sync.OnceValue(node)
 		first := make(map[string]int, len(v.Members)) // offsets
 		for i := range v.Members {
 			m := &v.Members[i]
-			if offset, ok := first[keyOf(*m)]; ok {
+			if offset, ok := first[keyOf(*m)]; ok && len(f.problems) > maxProblems {
+				return // no more are reported
+			} else if ok {
 				f.Fail(node().member(*m).Name, "duplicate key; first on line %d", f.Line(nodeAt(offset)))
 			} else {
 				first[keyOf(*m)] = m.Name.StartOffset

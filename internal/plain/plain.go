@@ -102,10 +102,12 @@ func Cut(s string, limit int) string {
 // RuneStart returns the last offset up to i where a rune starts, or the end of s.
 func RuneStart(s string, i int) int {
 	i = min(i, len(s))
-	for i > 0 && i < len(s) && !utf8.RuneStart(s[i]) {
-		i--
+	for at := i; at >= 0 && at > i-utf8.UTFMax; at-- {
+		if at == len(s) || utf8.RuneStart(s[at]) {
+			return at
+		}
 	}
-	return i
+	return i // no rune is longer
 }
 
 // Shell returns a command line for a shell: its words, quoted where needed.

@@ -18,7 +18,8 @@ type Tree struct {
 	spans []span
 	depth int
 
-	index map[Node]map[string]Node // the members of objects that are large or have escaped keys
+	index   map[Node]map[string]Node // the members of large objects
+	escapes bool                     // some key is not written as it reads
 }
 
 // span is the place of one value. The spans of a container's children follow its
@@ -81,13 +82,13 @@ type treeParser struct {
 
 // value adds the value at the cursor and everything in it. key is where its key
 // starts.
-func (p *treeParser) value(key, depth int) (err error) {
+func (p *treeParser) value(key, depth int) error {
 	p.space()
 	i := len(p.tree.spans)
 	p.tree.spans = append(p.tree.spans, span{key: uint32(key), start: uint32(p.i)})
-	escaped := false
+	var err error
 	if first := p.peek(); first == '{' || first == '[' {
-		escaped, err = p.container(depth + 1)
+		err = p.container(depth + 1)
 	} else {
 		err = p.cursor.value(0)
 	}
@@ -95,17 +96,16 @@ func (p *treeParser) value(key, depth int) (err error) {
 		return err
 	}
 	p.tree.spans[i].end, p.tree.spans[i].next = uint32(p.i), uint32(len(p.tree.spans))
-	if n := (Node{p.tree, uint32(i)}); escaped || n.Kind() == '{' && n.Len() >= largeObject {
+	if n := (Node{p.tree, uint32(i)}); n.Kind() == '{' && n.Len() >= largeObject {
 		p.indexMembers(n)
 	}
 	return nil
 }
 
-// container adds everything in an object or an array. It reports whether a key is not
-// written as it reads.
-func (p *treeParser) container(depth int) (escaped bool, err error) {
+// container adds everything in an object or an array.
+func (p *treeParser) container(depth int) error {
 	if depth > maxTreeDepth {
-		return false, ErrDepth
+		return ErrDepth
 	}
 	p.tree.depth = max(p.tree.depth, depth)
 	in := p.open(0)
@@ -113,14 +113,14 @@ func (p *treeParser) container(depth int) (escaped bool, err error) {
 		start := 0
 		if in.key != nil {
 			start = in.start
-			escaped = escaped || bytes.IndexByte(in.key, '\\') >= 0 || !utf8.Valid(in.key)
+			p.tree.escapes = p.tree.escapes || bytes.IndexByte(in.key, '\\') >= 0 || !utf8.Valid(in.key)
 		}
 		in.err = p.value(start, depth)
 	}
-	return escaped, in.err
+	return in.err
 }
 
-// indexMembers makes a map of the members of an object.
+// indexMembers makes a map of the members of a large object.
 func (p *treeParser) indexMembers(n Node) {
 	if p.tree.index == nil {
 		p.tree.index = map[Node]map[string]Node{}
@@ -272,8 +272,11 @@ func (n Node) children() iter.Seq[Node] {
 	}
 }
 
-// hasKey reports whether the key of a member is written as key.
+// hasKey reports whether the key of a member reads as key.
 func (n Node) hasKey(key string) bool {
+	if n.tree.escapes {
+		return n.key() == key
+	}
 	inner := n.tree.text[n.tree.spans[n.i].key+1:]
 	return len(inner) > len(key) && inner[len(key)] == '"' && string(inner[:len(key)]) == key && !strings.Contains(key, `"`)
 }

@@ -123,6 +123,17 @@ func TestTreeMembers(t *testing.T) {
 	}
 }
 
+// TestEscapedKeysNeedLittleMemory: an object with an escaped key needs no map of its own.
+func TestEscapedKeysNeedLittleMemory(t *testing.T) {
+	text := []byte("[" + strings.Repeat(`{"\n":1},`, 1000) + `{"\u006e":2}]`)
+	if n := testing.AllocsPerRun(10, func() { _, _ = Parse(text) }); n > 100 {
+		t.Errorf("%v allocations", n)
+	}
+	if got := parse(t, string(text)).At(1000).Get("n"); string(got.Raw()) != "2" {
+		t.Errorf("the member n is %s", got.Raw())
+	}
+}
+
 func TestTokens(t *testing.T) {
 	for pointer, want := range map[string][]string{"/a~1b/~0~01/0": {"a/b", "~~1", "0"}, "a": {"a"}, "/": {""}, "": {""}} {
 		if got := Tokens(pointer); !reflect.DeepEqual(got, want) {

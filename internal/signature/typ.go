@@ -78,7 +78,7 @@ func unionOf(types []*typ) *typ {
 			case len(kept) > maxMembers:
 				cut = true
 			default:
-				if text := written(m); text == "" || !slices.Contains(texts, text) {
+				if text := written(m); text == "" && !slices.Contains(kept, m) || text != "" && !slices.Contains(texts, text) {
 					kept, texts = append(kept, m), append(texts, text)
 				}
 			}

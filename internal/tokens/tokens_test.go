@@ -151,7 +151,7 @@ func TestLongTexts(t *testing.T) {
 	const size = 16 << 20
 	for name, part := range map[string]string{
 		"letters": "a", "capitals": "A", "spaces": " ", "line breaks": "\n", "signs": "=", "digits": "7", "Chinese": "价", "marks": "\u0301", "invalid": "\xff",
-		"words": "some words, ", "contractions": "A's",
+		"words": "some words, ", "contractions": "A's", "continuation bytes": "\x80",
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Repeat(part, size/len(part))

@@ -74,9 +74,12 @@ func (k *keyClient) fetch(r *http.Request) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, errors.New("the issuer responded with " + response.Status)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(nil, response.Body, fetchBytes))
-	if err != nil {
+	body, err := io.ReadAll(io.LimitReader(response.Body, fetchBytes+1))
+	switch {
+	case err != nil:
 		return nil, err
+	case len(body) > fetchBytes:
+		return nil, errors.New("the issuer's response is too long")
 	}
 	var set struct{ Keys []json.RawMessage }
 	if !strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration") && json.Unmarshal(body, &set) == nil && set.Keys != nil {
