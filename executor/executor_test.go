@@ -320,6 +320,15 @@ func TestAPanicIsOneEvent(t *testing.T) {
 	}
 }
 
+// TestAnObserverThatPanics: the call still gets its result.
+func TestAnObserverThatPanics(t *testing.T) {
+	b := start(t, nil, newUpstream(t, "a"))
+	b.observe = func(Event) { panic("on purpose") }
+	if result, err := b.Do(t.Context(), Call{Server: "a", Tool: "echo", Arguments: []byte(`{"text":"hi"}`)}); err != nil || !strings.Contains(string(result), "hi") {
+		t.Errorf("%s, %v", result, err)
+	}
+}
+
 // The one who waits for a start and gives up hears of that, and not of a server
 // that is unavailable for no reason.
 func TestGivingUpOnAStartIsCancelled(t *testing.T) {
