@@ -155,7 +155,7 @@ func (p *parser) bracket() (next step, ok bool) {
 	p.at++
 	p.skipSpace()
 	if next.name, ok = p.quoted(); !ok {
-		if next.name = p.take(digits); next.name == "" {
+		if next.name = p.match(digits); next.name == "" {
 			p.sign("*")
 			next = every
 		}
@@ -177,8 +177,8 @@ var (
 	operator   = regexp.MustCompile(`^(?:[!<>=]=|[=<>~])`)
 )
 
-// take reads what a pattern matches.
-func (p *parser) take(pattern *regexp.Regexp) string {
+// match reads what a pattern matches.
+func (p *parser) match(pattern *regexp.Regexp) string {
 	found := pattern.FindString(p.text[p.at:])
 	p.at += len(found)
 	return found
@@ -190,7 +190,7 @@ func (p *parser) name() (string, bool) {
 	if name, ok := p.quoted(); ok {
 		return name, true
 	}
-	name := p.take(bareName)
+	name := p.match(bareName)
 	return name, name != ""
 }
 
@@ -228,7 +228,7 @@ func (p *parser) condition() (c condition, err error) {
 		return c, err
 	}
 	p.skipSpace()
-	if c.operator = strings.Replace(p.take(operator), "==", "=", 1); c.operator == "" { // as in many languages
+	if c.operator = strings.Replace(p.match(operator), "==", "=", 1); c.operator == "" { // == is = in many languages
 		return c, p.unexpected("one of = != < <= > >= ~")
 	}
 	return c, p.value(&c)
@@ -240,7 +240,7 @@ func (p *parser) value(c *condition) error {
 	if c.value, c.isQuoted = p.quoted(); c.isQuoted {
 		return nil
 	}
-	c.value = p.take(bareValue)
+	c.value = p.match(bareValue)
 	if c.value == "" {
 		return p.unexpected(fmt.Sprintf("a value after %q", c.operator))
 	}

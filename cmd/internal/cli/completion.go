@@ -67,7 +67,7 @@ func complete(model *kong.Application, words []string) []suggestion {
 	}
 	line := readWords(model, words[:len(words)-1])
 	if isConfig(line.first()) {
-		line.config = line.take()
+		line.config = line.pop()
 	}
 	if line.config == "" {
 		line.config, _ = config.Find(os.LookupEnv)

@@ -39,7 +39,7 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 		return nil, usageError{withHint(errors.New("the first argument is empty"), "if it comes from a variable, set the variable")}
 	}
 	if line.hasConfig() {
-		file := line.take()
+		file := line.pop()
 		if len(line.node.Positional) == 0 && len(line.args) > 0 { // kong would take it for a command
 			return nil, misuse(model, line.node, "unexpected argument "+line.first())
 		}
@@ -75,7 +75,7 @@ func (t *terminal) adHoc(line *commandLine) error {
 	case line.after != nil:
 		return usageError{withHint(errors.New(`no command after "--"`), "example: mcpx inspect -- npx -y @modelcontextprotocol/server-memory")}
 	default:
-		t.adhoc = config.ForURL(line.take())
+		t.adhoc = config.ForURL(line.pop())
 	}
 	line.after = nil
 	if line.isAboutServer() {
@@ -198,8 +198,8 @@ func (l *commandLine) first() string {
 	return l.args[0]
 }
 
-// take removes the first positional argument.
-func (l *commandLine) take() string {
+// pop removes and returns the first positional argument.
+func (l *commandLine) pop() string {
 	word := l.first()
 	l.args = l.args[1:]
 	return word
