@@ -20,6 +20,8 @@ type Tree struct {
 
 	index   map[Node]map[string]Node // the members of large objects
 	escapes bool                     // some key is not written as it reads
+
+	duplicates bool // some object may have a key twice
 }
 
 // span is the place of one value. The spans of a container's children follow its
@@ -53,6 +55,7 @@ func Parse(text []byte) (root Node, err error) {
 	if err != nil {
 		return Node{}, err
 	}
+	p.tree.duplicates = p.tree.depth > MaxDepth || DuplicateKey(text) != nil
 	p.tree.spans = slices.Clone(p.tree.spans) // without the room for more
 	return Node{tree: p.tree}, nil
 }
@@ -231,7 +234,7 @@ func (n Node) Members() iter.Seq2[string, Node] {
 			return
 		}
 		for child := range n.children() {
-			if key := child.key(); n.Get(key) == child && !yield(key, child) {
+			if key := child.key(); (!n.tree.duplicates || n.Get(key) == child) && !yield(key, child) {
 				return
 			}
 		}
