@@ -84,8 +84,8 @@ func parse(data []byte) (Lock, error) {
 		return nil, fmt.Errorf("has %q twice", twice[len(twice)-1])
 	}
 	l := Lock{}
-	for name, s := range file.Servers {
-		server, err := s.load()
+	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
+		server, err := file.Servers[name].load()
 		if err != nil {
 			return nil, fmt.Errorf("server %q: %w", name, err)
 		}
@@ -110,9 +110,11 @@ func (s *storedServer) load() (*Server, error) {
 		}
 		loaded.Instructions = text
 	}
-	for kind, items := range s.lists() {
+	lists := s.lists()
+	for _, kind := range kinds {
 		loaded.Items[kind] = map[string]string{}
-		for name, item := range items {
+		for _, name := range slices.Sorted(maps.Keys(lists[kind])) {
+			item := lists[kind][name]
 			if err := item.check(kind); err != nil {
 				return nil, fmt.Errorf("%s %q: %w", kind, name, err)
 			}

@@ -111,6 +111,7 @@ func TestReadDamaged(t *testing.T) {
 		{"edited description", strings.Replace(text, "Creates", "Deletes", 1), `server "github": tools "create": the hash is not that of the line, which was edited or damaged`},
 		{"edited hash", strings.Replace(text, "sha256:", "sha256:0", 1), "the hash is not that of the line"},
 		{"edited instructions", strings.Replace(text, "Be kind", "Be evil", 1), `server "github": instructions: the hash is not that of the line, which was edited or damaged`},
+		{"every line edited", strings.ReplaceAll(text, `"name"`, `"nome"`), `server "github": tools "a": the hash is not that of the line`},
 		{"renamed line", strings.Replace(text, `"a": {"hash"`, `"b": {"hash"`, 1), `server "github": tools "b": the line is of "a"`},
 		{"another version", strings.Replace(text, `"version": 1`, `"version": 2`, 1), "has version 2, and this mcpx knows version 1"},
 		{"unknown key", strings.Replace(text, `"version": 1`, `"version": 1, "x": 2`, 1), "not a lock file: json: unknown field"},
