@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zalando/go-keyring"
 )
@@ -64,11 +63,9 @@ func TestNoKeyring(t *testing.T) {
 			t.Skip("this is a desktop session")
 		}
 		t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
-		begin := time.Now()
-		_, err := Get(t.Context(), "name")
-		if took := time.Since(begin); took > 100*time.Millisecond { // microseconds, on a machine that is not busy
-			t.Errorf("took %s", took)
-		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // it has to know without asking
+		_, err := Get(ctx, "name")
 		if !errors.Is(err, ErrNoKeyring) || !strings.Contains(err.Error(), "${file:PATH}") || !strings.Contains(err.Error(), `"cmd"`) {
 			t.Errorf("error %v", err)
 		}
