@@ -44,7 +44,7 @@ func TestRestrict(t *testing.T) {
 	l.SetLists(list(OfTools, []Item{{Key: "read", Raw: []byte(`{"name":"read","annotations":{"readOnlyHint":true}}`)}, {Key: "write", Raw: []byte(`{"name":"write"}`)}}))
 	l.SetLists(list(Kinds[1], []Item{{Key: "p", Raw: []byte(`{"name":"p"}`)}}))
 	l.SetInstructions("Call write.")
-	l.SetNews([]string{"write"}, nil)
+	l.news = &news{text: "since the last start: changed write"}
 	for _, test := range []struct {
 		allow          []string
 		tools, prompts int
@@ -62,7 +62,7 @@ func TestRestrict(t *testing.T) {
 		if test.prompts == 0 && strings.Contains(part.Review(), "prompt") {
 			t.Errorf("%v: %q", test.allow, part.Review())
 		}
-		isWhole := part.Instructions != "" && strings.Contains(part.Review(), "tool") && part.Tokens() == l.Tokens()
+		isWhole := part.Instructions != "" && part.news != nil && strings.Contains(part.Review(), "tool") && part.Tokens() == l.Tokens()
 		if isWhole != test.isWhole {
 			t.Errorf("%v: instructions %q, review %q, %d tokens", test.allow, part.Instructions, part.Review(), part.Tokens())
 		}

@@ -137,18 +137,6 @@ type news struct {
 	isTold atomic.Bool
 }
 
-// SetNews sets the changed and the new tools that News returns.
-func (l *Lists) SetNews(changed, added []string) {
-	var parts []string
-	if changed != nil {
-		parts = append(parts, "changed "+strings.Join(changed, ", "))
-	}
-	if added != nil {
-		parts = append(parts, "new "+strings.Join(added, ", "))
-	}
-	l.news = &news{text: "since the last start: " + strings.Join(parts, "; ")}
-}
-
 // News returns which tools have changed since the upstream was listed before, the first
 // time that it is called; then "".
 func (l *Lists) News() string {
@@ -158,10 +146,11 @@ func (l *Lists) News() string {
 	return l.news.text
 }
 
-// Compare returns which shown tools differ from those that the upstream had before, and
-// which are new: at most maxNews names each, and then how many more there are. It does so
-// only for upstreams that are compared with their past, not with a lock.
-func (l *Lists) Compare(before []Item) (changed, added []string) {
+// SetNews compares the shown tools with those that the upstream had before. It sets what News
+// returns, if there is anything, and returns the names of tools that have changed and of new
+// ones: at most maxNews each, and then how many more there are. It does so only for
+// upstreams that are compared with their past, not with a lock.
+func (l *Lists) SetNews(before []Item) (changed, added []string) {
 	if l.config.Trust.Pin != config.PinWarn || l.config.Trust.Approved != nil || before == nil {
 		return nil, nil
 	}
@@ -179,7 +168,18 @@ func (l *Lists) Compare(before []Item) (changed, added []string) {
 			changed = append(changed, item.Key)
 		}
 	}
-	return Shortened(changed), Shortened(added)
+	changed, added = Shortened(changed), Shortened(added)
+	var parts []string
+	if changed != nil {
+		parts = append(parts, "changed "+strings.Join(changed, ", "))
+	}
+	if added != nil {
+		parts = append(parts, "new "+strings.Join(added, ", "))
+	}
+	if parts != nil {
+		l.news = &news{text: "since the last start: " + strings.Join(parts, "; ")}
+	}
+	return changed, added
 }
 
 // maxNews is how many names a text has.

@@ -96,23 +96,22 @@ func TestApproved(t *testing.T) {
 }
 
 // News names the tools that differ from the last start, the first time it is read.
-func TestCompare(t *testing.T) {
+func TestNews(t *testing.T) {
 	l := New(&config.Upstream{Trust: config.Trust{Pin: config.PinWarn}, Tools: config.Filter{Deny: []string{"hidden"}}})
 	before := named("same", "changed")
 	now := append(named("same", "new", "hidden"), Item{Key: "changed", Raw: []byte(`{"name":"changed","description":"x"}`)})
 	l.SetLists(list(OfTools, now))
-	changed, added := l.Compare(before)
+	changed, added := l.SetNews(before)
 	if !slices.Equal(changed, []string{"changed"}) || !slices.Equal(added, []string{"new"}) {
 		t.Errorf("changed %v, new %v", changed, added)
 	}
-	l.SetNews(changed, added)
 	if got := l.News(); got != "since the last start: changed changed; new new" {
 		t.Error(got)
 	}
 	if again := l.News(); again != "" {
 		t.Errorf("returned twice: %q", again)
 	}
-	if changed, added := l.Compare(nil); changed != nil || added != nil {
+	if changed, added := l.SetNews(nil); changed != nil || added != nil {
 		t.Error("a first list has news")
 	}
 	var many []string
@@ -120,7 +119,7 @@ func TestCompare(t *testing.T) {
 		many = append(many, fmt.Sprint("t", i))
 	}
 	l.SetLists(list(OfTools, named(many...)))
-	if _, added := l.Compare(before); len(added) != 11 || added[10] != "… and 5 more" {
+	if _, added := l.SetNews(before); len(added) != 11 || added[10] != "… and 5 more" {
 		t.Errorf("new %v", added)
 	}
 }

@@ -118,16 +118,19 @@ func isUnknownMethod(err error) bool {
 // upstream, and notifies clients.
 func (s *Supervisor) publishLists(session *Session, read map[string][]lists.Item, change func(u *Upstream)) {
 	before := s.knownTools()
-	var changed []string
+	var changed, changedTools, newTools []string
 	s.publish(func(u *Upstream) {
 		change(u)
 		changed = u.SetLists(read)
+		changedTools, newTools = u.SetNews(before)
 	})
 	s.compile(session)
 	s.saveCache(session)
 	s.group.host.ListsChanged(changed...) // after publish: notified clients list at once
 	s.logReview()
-	s.noteChanges(before)
+	if changedTools != nil || newTools != nil {
+		s.log.Warn().Strs("changed", changedTools).Strs("new", newTools).Msg("tools have changed since the server was listed before")
+	}
 }
 
 // relist reads the lists that have changed again and returns those that it could not read.
@@ -192,16 +195,6 @@ func (s *Supervisor) logReview() {
 		s.log.Warn().Str("pin", string(u.Config.Trust.Pin)).Strs("tools", lists.Shortened(u.WaitingTools())).Str("review", review).
 			Msg("the server is not as it was approved")
 	}
-}
-
-// noteChanges logs which tools differ from those that were listed before, and sets News.
-func (s *Supervisor) noteChanges(before []lists.Item) {
-	changed, added := s.Upstream().Compare(before)
-	if changed == nil && added == nil {
-		return
-	}
-	s.log.Warn().Strs("changed", changed).Strs("new", added).Msg("tools have changed since the server was listed before")
-	s.publish(func(u *Upstream) { u.SetNews(changed, added) })
 }
 
 // Announced returns how many changes of its lists the upstream has announced.
