@@ -303,15 +303,19 @@ func TestStderrOfAReadyUpstream(t *testing.T) {
 }
 
 // TestStderrOfAServerThatStarts: a call that waited too long shows what the server has
-// written so far.
+// written so far, and does not wait until the server is stopped.
 func TestStderrOfAServerThatStarts(t *testing.T) {
 	a := mcptest.Upstream(t, "-start-delay", "1h", "-stderr", "loading the model", "-ignore-eof", "-ignore-term")
 	a["startup_timeout"] = "1s"
 	r, _ := run(t, map[string]any{"a": a})
+	begin := time.Now()
 	_, err := callTool(t.Context(), r, "a", "echo", `{"text":"x"}`)
 	var unavailable *live.Unavailable
 	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "startup_timeout") || !strings.Contains(err.Error(), "loading the model") {
 		t.Errorf("error %v", err)
+	}
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("the call waited for %s", took)
 	}
 }
 

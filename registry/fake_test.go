@@ -37,6 +37,7 @@ type fake struct {
 	script   script           // handles messages first; may be nil
 	cache    *listcache.Cache // of the registry; may be nil
 	pings    time.Duration    // between two pings of the registry; 0: the default
+	log      zerolog.Logger   // of the registry
 
 	listed int // number of tools/list; its tool is named after it
 }
@@ -193,7 +194,7 @@ func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry), changes
 		for _, change := range changes {
 			change(&upstream)
 		}
-		r := New(&config.Profile{Upstreams: []config.Upstream{upstream}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2, Cache: f.cache, PingEvery: f.pings})
+		r := New(&config.Profile{Upstreams: []config.Upstream{upstream}}, Options{Log: f.log, MessageBytes: 1 << 20, ConnectsAtOnce: 2, Cache: f.cache, PingEvery: f.pings})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = r.Run(ctx) })

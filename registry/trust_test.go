@@ -1,10 +1,8 @@
 package registry
 
 import (
-	"context"
 	"errors"
 	"io"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
-	"mcpx/internal/link"
 	"mcpx/internal/lockfile"
 	"mcpx/registry/live"
 )
@@ -110,28 +107,18 @@ func TestReplacedWhileAwaited(t *testing.T) {
 
 // TestNewsComesWithTheList: whoever reads a list that has changed also reads what is new.
 func TestNewsComesWithTheList(t *testing.T) {
-	f := &fake{}
-	link.Transports[transportFake] = f.dial
-	defer delete(link.Transports, transportFake)
-	synctest.Test(t, func(t *testing.T) {
-		var r *Registry
-		var news string
-		log := zerolog.New(io.Discard).Hook(zerolog.HookFunc(func(_ *zerolog.Event, _ zerolog.Level, message string) {
-			if message == "tools have changed since the server was listed before" {
-				news = r.Catalog().Upstream("a").News()
-			}
-		}))
-		u := config.Upstream{Name: "a", Transport: transportFake, StartupTimeout: time.Minute, Timeout: time.Minute, Trust: config.Trust{Pin: config.PinWarn}}
-		r = New(&config.Profile{Upstreams: []config.Upstream{u}}, Options{Log: log, MessageBytes: 1 << 20, ConnectsAtOnce: 1})
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { _ = r.Run(ctx) })
-		synctest.Wait()
+	var r *Registry
+	var news string
+	f := &fake{log: zerolog.New(io.Discard).Hook(zerolog.HookFunc(func(_ *zerolog.Event, _ zerolog.Level, message string) {
+		if message == "tools have changed since the server was listed before" {
+			news = r.Catalog().Upstream("a").News()
+		}
+	}))}
+	inTime(t, f, func(t *testing.T, registry *Registry) {
+		r = registry
 		f.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		if news != "since the last start: new t2" {
 			t.Errorf("the news is %q", news)
 		}
-		cancel()
-		running.Wait()
-	})
+	}, func(c *config.Upstream) { c.Trust.Pin = config.PinWarn })
 }
