@@ -189,15 +189,13 @@ func SandboxIfAsked() {
 	os.Exit(1)
 }
 
-// apply restricts the process: everything may be read, and little may be written.
+// apply restricts the process: everything may be read, little may be written, and no other
+// process may be changed.
 func (r *restrictions) apply() error {
 	if r.Landlock {
 		if err := restrictFiles(r.Folders, r.Files); err != nil {
 			return err
 		}
 	}
-	if r.Network {
-		return nil
-	}
-	return denySockets()
+	return restrictCalls(r.Network)
 }

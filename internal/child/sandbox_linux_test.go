@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"mcpx/config"
 )
 
@@ -92,10 +94,21 @@ var attempts = map[string]func(inside, outside string) error{
 		_, err := os.OpenFile("/proc/"+os.Getenv("MCPX_TEST_PARENT")+"/mem", os.O_RDWR, 0)
 		return err
 	},
-	"TCP":   func(_, _ string) error { return dial("tcp", os.Getenv("MCPX_TEST_TCP"), false) },
-	"MPTCP": func(_, _ string) error { return dial("tcp", os.Getenv("MCPX_TEST_TCP"), true) },
-	"UDP":   func(_, _ string) error { return dial("udp", "127.0.0.1:9", false) },
-	"unix":  func(_, outside string) error { return dial("unix", outside+"/socket", false) },
+	"own limits":            func(_, _ string) error { return setLimit(0) },
+	"own priority":          func(_, _ string) error { return setPriority(unix.PRIO_PROCESS, 0) },
+	"own CPUs":              func(_, _ string) error { return setCPUs(0) },
+	"limits of mcpx":        func(_, _ string) error { return setLimit(mcpx()) },
+	"priority of mcpx":      func(_, _ string) error { return setPriority(unix.PRIO_PROCESS, mcpx()) },
+	"priority of its group": func(_, _ string) error { return setPriority(unix.PRIO_PGRP, groupOfMcpx()) },
+	"priority of its user":  func(_, _ string) error { return setPriority(unix.PRIO_USER, 0) },
+	"CPUs of mcpx":          func(_, _ string) error { return setCPUs(mcpx()) },
+	"scheduler of mcpx":     func(_, _ string) error { return setScheduler(mcpx()) },
+	"IO priority of mcpx":   func(_, _ string) error { return setIOPriority(ioprioWhoProcess, mcpx()) },
+	"IO of its user":        func(_, _ string) error { return setIOPriority(ioprioWhoUser, os.Getuid()) },
+	"TCP":                   func(_, _ string) error { return dial("tcp", os.Getenv("MCPX_TEST_TCP"), false) },
+	"MPTCP":                 func(_, _ string) error { return dial("tcp", os.Getenv("MCPX_TEST_TCP"), true) },
+	"UDP":                   func(_, _ string) error { return dial("udp", "127.0.0.1:9", false) },
+	"unix":                  func(_, outside string) error { return dial("unix", outside+"/socket", false) },
 	"listen": func(_, _ string) error {
 		_, err := net.Listen("tcp", "127.0.0.1:0")
 		return err
@@ -104,6 +117,67 @@ var attempts = map[string]func(inside, outside string) error{
 		_, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 		return err
 	},
+}
+
+// mcpx returns the process ID of the test, which has the part of mcpx.
+func mcpx() int {
+	pid, _ := strconv.Atoi(os.Getenv("MCPX_TEST_PARENT"))
+	return pid
+}
+
+// groupOfMcpx returns its process group.
+func groupOfMcpx() int {
+	group, _ := unix.Getpgid(mcpx())
+	return group
+}
+
+// The following give processes what they already have, so that an attempt that succeeds does no
+// harm.
+
+func setLimit(pid int) error {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_CPU, nil, &limit); err != nil {
+		return err
+	}
+	return unix.Prlimit(pid, unix.RLIMIT_CPU, &limit, nil)
+}
+
+func setPriority(which, who int) error {
+	priority, err := unix.Getpriority(which, who)
+	if err != nil {
+		return err
+	}
+	return unix.Setpriority(which, who, 20-priority) // the system call returns 20 minus the priority
+}
+
+func setCPUs(pid int) error {
+	var cpus unix.CPUSet
+	if err := unix.SchedGetaffinity(pid, &cpus); err != nil {
+		return err
+	}
+	return unix.SchedSetaffinity(pid, &cpus)
+}
+
+func setScheduler(pid int) error {
+	attributes, err := unix.SchedGetAttr(pid, 0)
+	if err != nil {
+		return err
+	}
+	return unix.SchedSetAttr(pid, attributes, 0)
+}
+
+// ioprioWhoProcess is IOPRIO_WHO_PROCESS of linux/ioprio.h.
+const ioprioWhoProcess = 1
+
+func setIOPriority(which, who int) error {
+	priority, _, failed := unix.Syscall(unix.SYS_IOPRIO_GET, uintptr(which), uintptr(who), 0)
+	if failed == 0 {
+		_, _, failed = unix.Syscall(unix.SYS_IOPRIO_SET, uintptr(which), uintptr(who), priority)
+	}
+	if failed != 0 {
+		return failed
+	}
+	return nil
 }
 
 func moveInside(inside string) error {
@@ -133,7 +207,11 @@ func needLandlock(t *testing.T) {
 // tryIn runs an attempt in a sandbox and returns what it printed.
 func tryIn(t *testing.T, s *config.Sandbox, words ...string) string {
 	t.Helper()
-	folder := t.TempDir()
+	folder, err := os.MkdirTemp("", "box-") // t.TempDir is too long for the path of a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	inside, outside := folder+"/inside", folder+"/outside"
 	for _, path := range []string{inside, outside} {
 		if err := os.Mkdir(path, 0o700); err != nil {
@@ -242,7 +320,7 @@ func TestSandboxFiles(t *testing.T) {
 
 // The same attempts succeed without a sandbox, so that the test above proves something.
 func TestAttemptsSucceedWithoutSandbox(t *testing.T) {
-	for _, name := range []string{"TCP", "MPTCP", "UDP", "unix", "listen", "write inside", "read outside"} {
+	for _, name := range append([]string{"TCP", "MPTCP", "UDP", "unix", "listen", "write inside", "read outside"}, othersProcesses...) {
 		t.Run(name, func(t *testing.T) {
 			if said := tryIn(t, nil, name); said != "done" {
 				t.Errorf("%s", said)
@@ -264,6 +342,61 @@ func TestSandboxNetwork(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// With and without the network, a child changes its own limits and priorities, and not those of
+// mcpx or of other processes.
+func TestSandboxProcesses(t *testing.T) {
+	needLandlock(t)
+	own := []string{"own limits", "own priority", "own CPUs"}
+	for _, network := range []bool{true, false} {
+		for _, name := range slices.Concat(own, othersProcesses) {
+			t.Run(fmt.Sprintf("%s, network %t", name, network), func(t *testing.T) {
+				t.Parallel()
+				want := "operation not permitted"
+				if slices.Contains(own, name) {
+					want = "done"
+				}
+				if said := tryIn(t, &config.Sandbox{Write: []string{"."}, Network: network}, name); said != want {
+					t.Errorf("got %q, want %q", said, want)
+				}
+			})
+		}
+	}
+}
+
+// othersProcesses are the attempts that change processes other than the child.
+var othersProcesses = []string{
+	"limits of mcpx", "priority of mcpx", "priority of its group", "priority of its user", "CPUs of mcpx", "scheduler of mcpx",
+	"IO priority of mcpx", "IO of its user",
+}
+
+// TestSandboxOfAnOrdinaryUser runs the tests of the sandbox again without the rights of root.
+func TestSandboxOfAnOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Log("the tests of the sandbox have run as an ordinary user")
+		return
+	}
+	const nobody = 65534
+	folder, err := os.MkdirTemp("", "mcpx-nobody-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	program, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = errors.Join(os.WriteFile(folder+"/test", program, 0o700), os.Chown(folder+"/test", nobody, nobody), os.Chown(folder, nobody, nobody))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), folder+"/test", "-test.run", "^TestSandbox(Files|Network|Processes)$", "-test.v")
+	cmd.Dir, cmd.Env = folder, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder, "TMPDIR=" + folder, "GOCOVERDIR=" + folder}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	said, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(said), "--- PASS: TestSandboxProcesses") {
+		t.Errorf("%v\n%s", err, said)
 	}
 }
 
