@@ -2,9 +2,10 @@
 
 lint_version := "v2.11.0"
 goreleaser_version := "v2.13.0"
+vulncheck_version := "v1.8.0"
 
 # everything that must hold before a commit
-check: fmt vet lint race cross
+check: fmt vet lint vuln race cross
 
 # the two binaries, in bin/
 build:
@@ -27,6 +28,10 @@ vet:
 
 lint:
     go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@{{lint_version}} run ./...
+
+# known vulnerabilities in what mcpx uses; needs the database at vuln.go.dev
+vuln:
+    go run golang.org/x/vuln/cmd/govulncheck@{{vulncheck_version}} ./...
 
 # mcpx builds for the systems it cannot be tested on here
 cross:
