@@ -22,6 +22,8 @@ type call struct {
 	server string
 	cancel time.Duration // the client cancels after this time; 0: never
 	drop   bool          // it cancels by closing the connection
+	deaf   time.Duration // the client reads nothing of the answer for this time, over HTTP
+	handle string        // of kept rows; the call refers to them instead of naming its number of bytes
 	probe  bool          // waits for a starting upstream; its duration does not count
 }
 
@@ -42,7 +44,7 @@ func randomCall(p part) call {
 	case n < 68:
 		c.MS = 10 + rand.IntN(300)
 	case n < 78:
-		c.Bytes = 1 << (10 + rand.IntN(10))
+		c.Bytes, c.deaf = 1<<(10+rand.IntN(10)), rand.N(200*time.Millisecond)
 		if p.resultTokens > 0 {
 			c.Bytes = min(c.Bytes, 1<<16)
 		}
@@ -63,6 +65,9 @@ func randomCall(p part) call {
 // params returns the params of tools/call; the caller chooses the progress token.
 func (c call) params(token string) string {
 	work, _ := json.Marshal(c.Work) // cannot fail: it has only strings and numbers
+	if c.handle != "" {
+		work = fmt.Appendf(nil, `{"nonce":%q,"how":%q,"bytes":{"$r":"%s/%d/n"}}`, c.Nonce, c.How, c.handle, c.Bytes)
+	}
 	return fmt.Sprintf(`{"name":"exec","arguments":{"server_name":%q,"tool_name":"work","arguments":%s},"_meta":{"progressToken":%s}}`, c.server, work, token)
 }
 
@@ -97,8 +102,9 @@ type caller interface {
 	// call sends tools/call and waits for the answer. It reads a cut result to its end.
 	// It returns errGivenUp for a canceled call and errDropped if the connection is gone.
 	call(c call) (answer, error)
-	// exec calls any tool of a server.
-	exec(server, tool, arguments string) (answer, error)
+	// exec calls any tool of a server. It cancels the call after a time that is not 0, and
+	// returns errGivenUp then.
+	exec(server, tool, arguments string, cancel time.Duration) (answer, error)
 }
 
 var (

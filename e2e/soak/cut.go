@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // rest is a cut result, joined from its head and the answers of read_result.
@@ -37,7 +38,7 @@ func (c call) mustCut() bool {
 
 // readOn reads a cut result to its end in the same session. It returns nil for a result
 // that was not cut.
-func readOn(a answer, exec func(server, tool, arguments string) (answer, error)) *rest {
+func readOn(a answer, exec func(server, tool, arguments string, cancel time.Duration) (answer, error)) *rest {
 	head := textOf(a)
 	note := cutNote.FindStringSubmatch(head)
 	if note == nil {
@@ -50,7 +51,7 @@ func readOn(a answer, exec func(server, tool, arguments string) (answer, error))
 		return r
 	}
 	for offset != "" {
-		part, err := exec("mcpx", "read_result", fmt.Sprintf(`{"id":%q,"offset":%s}`, id, offset))
+		part, err := exec("mcpx", "read_result", fmt.Sprintf(`{"id":%q,"offset":%s}`, id, offset), 0)
 		if r.reads++; err != nil {
 			r.err = fmt.Errorf("read_result of %s at %s: %w", id, offset, err)
 			return r

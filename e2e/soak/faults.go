@@ -135,12 +135,12 @@ func (s *soak) breakUpstreams(ctx context.Context, f *front) {
 			}
 		case n < 6:
 			s.faults.count("grandchild that left its group")
-			wg.Go(func() { _, _ = f.control.exec(server, "spawn", `{"detached":true}`) })
+			wg.Go(func() { _, _ = f.control.exec(server, "spawn", `{"detached":true}`, 0) })
 		default:
 			kind := mcptest.Faults[rand.IntN(len(mcptest.Faults))]
 			s.faults.count(kind)
 			wg.Go(func() {
-				if _, err := f.control.exec(server, "fault", fmt.Sprintf(`{"kind":%q}`, kind)); err != nil {
+				if _, err := f.control.exec(server, "fault", fmt.Sprintf(`{"kind":%q}`, kind), 0); err != nil {
 					s.ledger.violation(noAnswer, "the call of the fault %q: %v", kind, err)
 				}
 			})
@@ -237,7 +237,7 @@ func (s *soak) visit(ctx context.Context) {
 			c.cancel = 0
 			wg.Go(func() { s.one(p, c) })
 		}
-		wg.Go(func() { _, _ = p.exec(victims[0], "spawn", `{"detached":true}`) })
+		wg.Go(func() { _, _ = p.exec(victims[0], "spawn", `{"detached":true}`, 0) })
 		sleep(ctx, 200*time.Millisecond)
 		s.stopProgram(p.program, func() { end.end(p) }, end.code)
 		wg.Wait()

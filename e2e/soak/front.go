@@ -105,11 +105,18 @@ func (f *front) watch(ctx context.Context) {
 }
 
 func (f *front) sample() {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.program.cmd.Process.Pid))
-	if found := peakLine.FindSubmatch(text); found != nil {
-		kib, _ := strconv.Atoi(string(found[1]))
-		f.peak = max(f.peak, kib)
+	f.peak = max(f.peak, f.program.peak())
+}
+
+// peak returns the most memory that the program has had, in KiB.
+func (p *program) peak() int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	found := peakLine.FindSubmatch(text)
+	if found == nil {
+		return 0
 	}
+	kib, _ := strconv.Atoi(string(found[1]))
+	return kib
 }
 
 var (

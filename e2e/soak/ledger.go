@@ -53,6 +53,9 @@ type ledger struct {
 	count      map[outcome]int
 	cut        int             // cut results that were read to their end
 	reads      int             // calls to read_result
+	selections int             // selects, paths and references of kept rows
+	deaf       int             // calls of clients that did not read
+	deafPeak   int             // the most memory that mcpx had for such a client, in KiB
 	answered   int             // answers that upstreams recorded
 	explained  int             // failures that a fault explains
 	quick      []time.Duration // durations of small calls to the upstream without faults
@@ -90,6 +93,24 @@ func (l *ledger) note(e entry, a answer, err error) {
 		l.broke(harmedSteady, e, "%s", e)
 	case e.call.server == steady && e.outcome == ok && e.call.MS == 0 && e.call.Bytes == 0 && !e.call.probe:
 		l.quick = append(l.quick, took)
+	}
+}
+
+// addSelections counts reads of kept rows.
+func (l *ledger) addSelections(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.selections += n
+}
+
+// noteDeaf records the peak memory of mcpx for a client that did not read.
+func (l *ledger) noteDeaf(peak int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deaf += deafCalls
+	l.deafPeak = max(l.deafPeak, peak)
+	if peak > deafPeak {
+		l.violations = append(l.violations, violation{leftBehind, "", fmt.Sprintf("mcpx took %d MiB for a client that did not read, want %d at most", peak>>10, deafPeak>>10)})
 	}
 }
 

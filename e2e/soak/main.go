@@ -159,12 +159,16 @@ func (s *soak) load(ctx context.Context, fronts []*front) {
 		for range f.workers {
 			wg.Go(func() { s.work(ctx, f) })
 		}
+		if f.resultTokens > 0 {
+			wg.Go(func() { s.mine(ctx, f) })
+		}
 		wg.Go(func() { f.watch(ctx) })
 		wg.Go(func() { s.breakUpstreams(ctx, f) })
 	}
 	wg.Go(func() { s.breakRemotes(ctx) })
 	if s.visits {
 		wg.Go(func() { s.visit(ctx) })
+		wg.Go(func() { s.visitDeaf(ctx) })
 	}
 	wg.Wait()
 }

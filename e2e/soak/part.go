@@ -32,6 +32,8 @@ type part struct {
 	resultTokens int           // limits.result_tokens; 0: results are never cut
 	isolated     bool          // every client has its own session to each upstream
 	sessionIdle  time.Duration // after which mcpx ends an unused HTTP session
+	timeout      time.Duration // of a call without progress; 0: that of all parts
+	unreadBytes  int           // limits.unread_bytes; 0: the default
 	idleStop     time.Duration // if not 0, the upstreams start on first use, and stop after this time without one
 }
 
@@ -82,8 +84,9 @@ func (p part) victims(bug plantedBug) (names []string) {
 // config returns the config of the part.
 func (s *soak) config(p part, self string) map[string]any {
 	upstreams := map[string]any{}
+	timeout := max(s.timeout, p.timeout)
 	for _, server := range p.servers {
-		u := map[string]any{"timeout": s.timeout.String(), "max_timeout": (s.timeout + 7*time.Second).String(), "startup_timeout": "15s"}
+		u := map[string]any{"timeout": timeout.String(), "max_timeout": (timeout + 7*time.Second).String(), "startup_timeout": "15s"}
 		if p.isolated {
 			u["isolation"] = "client"
 		}
@@ -102,7 +105,10 @@ func (s *soak) config(p part, self string) map[string]any {
 		}
 		upstreams[server] = u
 	}
-	limits := map[string]any{"result_tokens": p.resultTokens, "message_bytes": 4 << 20}
+	limits := map[string]any{"result_tokens": p.resultTokens, "message_bytes": 4 << 20, "work_bytes": 32 << 20}
+	if p.unreadBytes > 0 {
+		limits["unread_bytes"] = p.unreadBytes
+	}
 	if p.sessionIdle > 0 {
 		limits["session_idle"] = p.sessionIdle.String()
 	}

@@ -90,6 +90,9 @@ func (s *soak) reportCalls() {
 	}
 	s.row("results cut, then read to their end", "%d", l.cut)
 	s.row("calls of read_result", "%d", l.reads)
+	s.row("selects, paths and references of kept results, also canceled ones", "%d", l.selections)
+	s.row("calls of clients on stdio that did not read", "%d", l.deaf)
+	s.row("peak memory for such a client", "%.1f MiB", float64(l.deafPeak)/1024)
 	s.row("answers that upstreams recorded", "%d", l.answered)
 	s.row("failures that a fault explains", "%d", l.explained)
 	s.row("failures without a fault", "%d", l.broken(unexplained))

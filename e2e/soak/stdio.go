@@ -21,6 +21,7 @@ type stdio struct {
 	out  io.ReadCloser
 
 	writing sync.Mutex
+	hearing sync.Mutex // while a client that does not read has it, no further line is read
 
 	mu      sync.Mutex
 	lastID  int
@@ -62,6 +63,8 @@ func (p *stdio) read(out io.Reader) {
 	defer close(p.ended)
 	lines := bufio.NewReaderSize(out, 1<<16)
 	for {
+		p.hearing.Lock()
+		p.hearing.Unlock() //nolint:staticcheck // it only waits
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
 			return
@@ -158,8 +161,8 @@ func (p *stdio) call(c call) (answer, error) {
 	return a, err
 }
 
-func (p *stdio) exec(server, tool, arguments string) (answer, error) {
-	return p.request(`"tools/call"`, execParams(server, tool, arguments), 0)
+func (p *stdio) exec(server, tool, arguments string, cancel time.Duration) (answer, error) {
+	return p.request(`"tools/call"`, execParams(server, tool, arguments), cancel)
 }
 
 func execParams(server, tool, arguments string) string {

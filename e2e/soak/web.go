@@ -66,6 +66,8 @@ type webClient struct {
 	opening sync.Mutex
 	session session
 	used    time.Time
+	keep    bool          // it stays in its session
+	deaf    time.Duration // it reads nothing of an answer for this time
 }
 
 func (w *web) client() *webClient { return &webClient{web: w} }
@@ -76,6 +78,9 @@ func (c *webClient) open() (session, error) {
 	defer c.opening.Unlock()
 	rested := time.Since(c.used)
 	c.used = time.Now()
+	if c.session.id != "" && c.keep {
+		return c.session, nil
+	}
 	if c.session.id != "" && rested < c.web.part.sessionIdle/2 && rand.IntN(50) > 0 {
 		return c.session, nil // else it is abandoned, as after a crash of the client, until it expires
 	}
@@ -106,16 +111,45 @@ func (c *webClient) close() {
 }
 
 func (c *webClient) call(k call) (answer, error) {
-	id := fmt.Sprint(c.lastID.Add(1))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	in, err := c.open()
 	if err != nil {
 		return answer{}, err
 	}
-	if k.cancel > 0 {
-		stop := time.AfterFunc(k.cancel, func() {
-			if k.drop {
+	c.deaf = k.deaf
+	a, err := c.send(in, k.params, k.cancel, k.drop)
+	c.deaf = 0
+	if k.part.isolated {
+		a.session = in
+	}
+	if err == nil && k.part.resultTokens > 0 {
+		a.rest = readOn(a, func(server, tool, arguments string, cancel time.Duration) (answer, error) {
+			return c.execIn(in, server, tool, arguments, cancel)
+		})
+	}
+	return a, err
+}
+
+func (c *webClient) exec(server, tool, arguments string, cancel time.Duration) (answer, error) {
+	in, err := c.open()
+	if err != nil {
+		return answer{}, err
+	}
+	return c.execIn(in, server, tool, arguments, cancel)
+}
+
+func (c *webClient) execIn(in session, server, tool, arguments string, cancel time.Duration) (answer, error) {
+	return c.send(in, func(string) string { return execParams(server, tool, arguments) }, cancel, false)
+}
+
+// send sends tools/call with the params for a request ID, and cancels it after a time that is
+// not 0: by a notification, or by closing the connection.
+func (c *webClient) send(in session, params func(id string) string, giveUp time.Duration, drop bool) (answer, error) {
+	id := fmt.Sprint(c.lastID.Add(1))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if giveUp > 0 {
+		stop := time.AfterFunc(giveUp, func() {
+			if drop {
 				cancel()
 				return
 			}
@@ -123,37 +157,13 @@ func (c *webClient) call(k call) (answer, error) {
 		})
 		defer stop.Stop()
 	}
-	a, _, err := c.post(ctx, in.id, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":`+k.params(id)+`}`, id)
-	if k.part.isolated {
-		a.session = in
-	}
+	a, _, err := c.post(ctx, in.id, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":`+params(id)+`}`, id)
 	switch {
-	case err == nil && k.part.resultTokens > 0:
-		a.rest = readOn(a, func(server, tool, arguments string) (answer, error) { return c.execIn(in, server, tool, arguments) })
-		return a, nil
-	case err == nil:
-		return a, nil
-	case k.drop && ctx.Err() != nil:
+	case drop && ctx.Err() != nil:
 		return a, errDropped
-	case k.cancel > 0 && errors.Is(err, errNone):
+	case giveUp > 0 && errors.Is(err, errNone):
 		return a, errGivenUp
 	}
-	return a, err
-}
-
-func (c *webClient) exec(server, tool, arguments string) (answer, error) {
-	in, err := c.open()
-	if err != nil {
-		return answer{}, err
-	}
-	return c.execIn(in, server, tool, arguments)
-}
-
-func (c *webClient) execIn(in session, server, tool, arguments string) (answer, error) {
-	id := fmt.Sprint(c.lastID.Add(1))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	a, _, err := c.post(ctx, in.id, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":`+execParams(server, tool, arguments)+`}`, id)
 	return a, err
 }
 
@@ -179,6 +189,9 @@ func (c *webClient) post(ctx context.Context, session, body, id string) (a answe
 	}
 	if response.StatusCode != http.StatusOK {
 		return a, opened, fmt.Errorf("%w: HTTP status %s", errNone, response.Status)
+	}
+	if c.deaf > 0 {
+		sleep(ctx, c.deaf)
 	}
 	answered := false
 	lines := bufio.NewReaderSize(response.Body, 1<<16)

@@ -48,7 +48,7 @@ type Work struct {
 	MS    int    `json:"ms"`    // before the response
 	Bytes int    `json:"bytes"` // of the result after the nonce, approximately
 	Steps int    `json:"steps"` // progress notifications
-	How   string `json:"how"`   // text, isError or error
+	How   string `json:"how"`   // text, rows, isError or error
 }
 
 // WorkError is the code of the JSON-RPC error of work if How is error. Its message is
@@ -58,6 +58,9 @@ const WorkError = -32042
 // Text returns the nonce and a payload that is derived from it. Every nonce has another
 // payload.
 func (w Work) Text() string {
+	if w.How == "rows" {
+		return w.rows()
+	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(w.Nonce))
 	random := rand.NewPCG(h.Sum64(), 0)
@@ -67,6 +70,22 @@ func (w Work) Text() string {
 		b.WriteString(pieces[random.Uint64()%uint64(len(pieces))])
 	}
 	return b.String()
+}
+
+// rowSize is the approximate size of a row.
+const rowSize = 40
+
+// rows returns a JSON array with objects: the number of the row, the nonce, and a number from 0
+// to 9.
+func (w Work) rows() string {
+	b := []byte{'['}
+	for i := range max(w.Bytes/rowSize, 1) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, `{"n":%d,"nonce":%q,"digit":%d}`, i, w.Nonce, i%10)
+	}
+	return string(append(b, ']'))
 }
 
 // pieces are the parts of payloads: letters and digits, characters that JSON escapes, and

@@ -12,7 +12,7 @@ import (
 // workTools has the additional tools of a server with the flag -record: one that records
 // every call in a file before it does anything, and one that misbehaves.
 var workTools = []tool{
-	{"work", `"description":"Record the call, then do as it says","inputSchema":{"type":"object","properties":{"nonce":{"type":"string"},"ms":{"type":"integer"},"bytes":{"type":"integer"},"steps":{"type":"integer"},"how":{"enum":["text","isError","error"]}},"required":["nonce"]}`, (*server).work},
+	{"work", `"description":"Record the call, then do as it says","inputSchema":{"type":"object","properties":{"nonce":{"type":"string"},"ms":{"type":"integer"},"bytes":{"type":"integer"},"steps":{"type":"integer"},"how":{"enum":["text","rows","isError","error"]}},"required":["nonce"]}`, (*server).work},
 	{"fault", `"description":"Misbehave","inputSchema":{"type":"object","properties":{"kind":{"type":"string"}},"required":["kind"]}`, (*server).fault},
 }
 
