@@ -52,8 +52,11 @@ func (l *Lists) SetInstructions(text string) {
 }
 
 // IsWithheld reports whether a tool is hidden until a person has approved it.
-func (l *Lists) IsWithheld(tool string) bool {
-	return l.IsBlocking() && slices.Contains(l.waiting[lockfile.Tools], tool)
+func (l *Lists) IsWithheld(tool string) bool { return l.Withholds(lockfile.Tools, tool) }
+
+// Withholds reports whether an item is hidden until a person has approved it.
+func (l *Lists) Withholds(k lockfile.Kind, name string) bool {
+	return l.IsBlocking() && slices.Contains(l.waiting[k], name)
 }
 
 // WaitingTools returns the tools that are not as approved, shown or not.

@@ -98,9 +98,10 @@ func (u *Upstream) InFirstStart() bool {
 }
 
 // NeedsStart reports whether a call must wait for the upstream's next start, which may
-// change its lists.
+// change its lists. After a failure the call need not wait, unless only approved items may be
+// used.
 func (u *Upstream) NeedsStart() bool {
-	return u.isStale && (u.State == Idle || u.State == Starting || u.State == Waiting)
+	return (u.isStale || u.IsBlocking()) && (u.State == Idle || u.State == Starting || u.State == Waiting)
 }
 
 // MayStart reports whether a call can start the upstream.
