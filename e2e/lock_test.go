@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -140,6 +141,34 @@ func TestLockedLists(t *testing.T) {
 				t.Errorf("inspect of mcpx does not say what waits: %s", p.inspect("mcpx", ""))
 			}
 		})
+	}
+}
+
+// TestLockedMembers: members of a definition that the lock does not know reach no agent, and
+// nothing that is approved is lost for them. A lock from before they came stays valid.
+func TestLockedMembers(t *testing.T) {
+	t.Parallel()
+	l := newLocked(t)
+	const text = `"usage": "RUGPULL", "execution": {"taskSupport": "forbidden"}, `
+	l.change(`"name": "echo", `, `"name": "echo", "_meta": {"x": "RUGPULL"}, "icons": [{"src": "RUGPULL"}], `+text)
+	l.change(`"name": "ask", `, `"name": "ask", `+text)
+	l.change(`"uriTemplate": "test://{id}", `, `"uriTemplate": "test://{id}", `+text)
+	if text, code := l.run("check", "--locked"); code != 0 {
+		t.Errorf("check --locked: %d %s", code, text)
+	}
+	p := l.start()
+	for what, shown := range map[string]string{
+		"inspect":   p.inspect("s", "echo"),
+		"schema":    p.exec("mcpx", "schema", `{"server":"s","tool":"echo"}`),
+		"prompts":   p.result("prompts/list", "{}"),
+		"templates": p.result("resources/templates/list", "{}"),
+	} {
+		if strings.Contains(shown, "RUGPULL") || strings.Contains(shown, "execution") || !strings.Contains(shown, `"name"`) {
+			t.Errorf("%s shows %s", what, shown)
+		}
+	}
+	if text := p.exec("s", "echo", echoArguments); text != "hi" {
+		t.Errorf("exec: %s", text)
 	}
 }
 
@@ -320,6 +349,15 @@ func TestLockedServers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, map[string]string{"s": "the hash is not that of the line", "new": "restore the lock file"}},
+		{"a link to nothing", func(t *testing.T, l *locked, _ map[string]any) {
+			file := filepath.Join(filepath.Dir(l.config), "mcpx.lock")
+			if err := cmp.Or(os.Remove(file), os.Symlink("nowhere", file)); err != nil {
+				t.Fatal(err)
+			}
+			if text, code := l.run("check", "--locked"); code != 1 || !strings.Contains(text, "which does not exist") {
+				t.Errorf("check --locked: %d %s", code, text)
+			}
+		}, map[string]string{"s": "mcpx.lock is a link to nowhere, which does not exist", "new": "restore the lock file"}},
 		{"block without a lock", func(t *testing.T, l *locked, servers map[string]any) {
 			if err := os.Remove(filepath.Join(filepath.Dir(l.config), "mcpx.lock")); err != nil {
 				t.Fatal(err)

@@ -130,10 +130,16 @@ func (r *Registry) reconfigure(s *live.Supervisor, c *config.Upstream) {
 			r.reconfigure(own.supervisor, next)
 		}
 	}
-	if s.Owner() != "" && !s.Config().ListsPerOwner() && c.ListsPerOwner() {
-		s.Relist() // it has ignored changes so far
+	needsLists := s.Owner() != "" && !s.Config().ListsPerOwner() && c.ListsPerOwner()
+	if needsLists {
+		s.Relist()
 	}
-	r.publish(s, func(u *live.Upstream) { u.Apply(c) })
+	r.publish(s, func(u *live.Upstream) {
+		if needsLists {
+			u.Inherit(s.Base().Upstream())
+		}
+		u.Apply(c)
+	})
 }
 
 // ErrUnusable means that an upstream cannot be started or stopped, because its

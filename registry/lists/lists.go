@@ -111,7 +111,7 @@ func setTools(l *Lists, items []Item) (changed bool) {
 			continue
 		}
 		t := l.tools[item.Key]
-		if t == nil || string(t.sent) != string(item.asSent()) {
+		if t == nil || string(t.sent) != string(item.asSent()) || string(t.Raw) != string(item.Raw) {
 			t = newTool(item)
 		}
 		tools = append(tools, t)

@@ -76,14 +76,13 @@ func New(g *Group, c *config.Upstream) *Supervisor {
 
 // For returns a supervisor that does not run, for the upstream of one owner. client is nil if
 // the owner is a caller. The new supervisor shares the memory limit of s, and what is known
-// about the revision. A client's upstream begins with the lists of s.
+// about the revision.
 func (s *Supervisor) For(c *config.Upstream, owner string, client upstream.Client) *Supervisor {
 	own := New(s.group, c)
 	own.base, own.owner, own.client = s, owner, client
 	own.log = own.log.With().Str("isolation", string(c.Isolation)).Logger()
-	if client != nil {
-		u, base := own.Upstream(), s.Upstream()
-		u.Lists, u.ListedAt, u.isStale = base.Lists.With(c), base.ListedAt, true
+	if client != nil && c.ListsPerOwner() {
+		own.Upstream().Inherit(s.Upstream())
 	}
 	return own
 }

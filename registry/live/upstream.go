@@ -119,6 +119,16 @@ func (u *Upstream) Has(capability string) bool {
 	return !rawjson.IsNull(rawjson.Get(u.Capabilities, capability))
 }
 
+// Inherit sets the lists to those of another upstream with the same lock, until its own are
+// read. The instructions of an open session stay.
+func (u *Upstream) Inherit(base *Upstream) {
+	instructions := u.SentInstructions()
+	u.Lists, u.ListedAt, u.isStale = base.Lists.With(u.Config), base.ListedAt, true
+	if u.Session != nil {
+		u.SetInstructions(instructions)
+	}
+}
+
 // Apply changes the config of an upstream that keeps its session.
 func (u *Upstream) Apply(c *config.Upstream) {
 	c.KeepHiding(u.Config)
