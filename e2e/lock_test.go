@@ -280,6 +280,31 @@ func TestLockedIsolation(t *testing.T) {
 			t.Errorf("it is as approved again: %s", text)
 		}
 	})
+	t.Run("flat", func(t *testing.T) {
+		t.Parallel()
+		l := newLockedWith(t, map[string]any{"isolation": "client"})
+		text, err := os.ReadFile(l.config)
+		if err == nil {
+			err = os.WriteFile(l.config, []byte(strings.Replace(string(text), "{", `{"expose": "flat", `, 1)), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := l.start()
+		p.waitStderr("upstream ready")
+		const echo = `{"name":"s__echo","arguments":` + echoArguments + `}`
+		if text := p.result("tools/call", echo); !strings.Contains(text, `"hi"`) {
+			t.Errorf("an approved tool: %s", text)
+		}
+		l.change("Echo a text.", evil)
+		p.result("tools/call", `{"name":"s__change","arguments":{"notices":1}}`)
+		if text := string(p.request("tools/call", echo).Error); !strings.Contains(text, "not found") {
+			t.Errorf("a changed tool was called: %s", text)
+		}
+		if text := p.result("tools/list", "{}"); strings.Contains(text, "echo") || !strings.Contains(text, "s__change") {
+			t.Errorf("the list has %s", text)
+		}
+	})
 }
 
 // TestPinReload: after a review, a running mcpx gets the new lock by a reload.
