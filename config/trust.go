@@ -33,6 +33,13 @@ type Trust struct {
 	Review   string           // the command that shows what waits for a review
 }
 
+// ListsPerOwner reports whether each upstream session with an owner has its own lists. With
+// isolation "client" all clients see those of the shared session, unless a lock must hold for
+// every session.
+func (u *Upstream) ListsPerOwner() bool {
+	return u.Isolation == PerUser || u.Isolation == PerClient && u.Trust.Pin == PinBlock
+}
+
 // ReadLock reads the lock file beside the config and sets what it says about each
 // upstream. It is called when mcpx serves, and for each reload. An upstream that may not
 // start gets an Err: one that the lock does not have, one whose command or URL has

@@ -43,17 +43,17 @@ func remoteChild(t *testing.T, flags ...string) map[string]any {
 	return map[string]any{"url": lines.Text(), "type": "http"}
 }
 
-// TestRequestsOfAbandonedCalls: A's call is canceled, times out, or ends with A's session,
-// and later the upstream asks something for it. B is not asked, whether it has a call in
-// flight or connected only afterwards.
-func TestRequestsOfAbandonedCalls(t *testing.T) {
+// TestRequestsOfPastCalls: A's call is answered or canceled, times out, or ends with A's
+// session, and later the upstream asks something for it. B is not asked, whether it has a call
+// in flight or connected only afterwards.
+func TestRequestsOfPastCalls(t *testing.T) {
 	t.Parallel()
 	upstreams := map[string]func(t *testing.T) map[string]any{
 		"stdio": func(t *testing.T) map[string]any { return mcptest.Upstream(t) },
 		"http":  func(t *testing.T) map[string]any { return remoteChild(t, "-standing") },
 	}
 	for name, upstream := range upstreams {
-		for _, how := range []string{"cancel", "timeout", "delete"} {
+		for _, how := range []string{"answer", "cancel", "timeout", "delete"} {
 			t.Run(name+" "+how, func(t *testing.T) {
 				t.Parallel()
 				config := upstream(t)
@@ -62,19 +62,19 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 				}
 				s := serveHTTP(t, map[string]any{"mcpServers": map[string]any{"a": config}}, options{})
 				for _, a := range asks {
-					abandonAndAsk(t, s, how, a.method)
+					endAndAsk(t, s, how, a.method)
 				}
 			})
 		}
 	}
 }
 
-// abandonAndAsk has one client abandon a call, and checks whom the upstream can ask then.
-func abandonAndAsk(t *testing.T, s *site, how, method string) {
+// endAndAsk ends a call of one client, and checks whom the upstream can ask then.
+func endAndAsk(t *testing.T, s *site, how, method string) {
 	t.Helper()
-	askLate := func(c *caller) (call *exchange, file string) {
+	askLate := func(c *caller, text string) (call *exchange, file string) {
 		file = filepath.Join(t.TempDir(), "go")
-		call = c.sendRequest("tools/call", execParams("a", "ask_late", fmt.Sprintf(`{"method":%q,"file":%q}`, method, file)))
+		call = c.sendRequest("tools/call", execParams("a", "ask_late", fmt.Sprintf(`{"method":%q,"file":%q,"text":%q}`, method, file, text)))
 		eventually(t, "the call is under way", func() (string, bool) {
 			_, err := os.Stat(file + ".begun")
 			return fmt.Sprint(err), err == nil
@@ -82,8 +82,16 @@ func abandonAndAsk(t *testing.T, s *site, how, method string) {
 		return call, file
 	}
 	first := s.client("/mcp")
-	call, file := askLate(first)
+	text := ""
+	if how == "answer" {
+		text = "it goes on"
+	}
+	call, file := askLate(first, text)
 	switch how {
+	case "answer":
+		if got := textOf(t, string(call.answer().Result), false); got != text {
+			t.Fatalf("got %s", got)
+		}
 	case "cancel":
 		first.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, call.request.ID))
 		call.waitEnd()
@@ -97,7 +105,7 @@ func abandonAndAsk(t *testing.T, s *site, how, method string) {
 	second := s.client("/mcp")
 	streams := []*exchange{second.listen()}
 	if how != "delete" {
-		beside, _ := askLate(second)
+		beside, _ := askLate(second, "")
 		streams = append(streams, beside)
 	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

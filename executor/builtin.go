@@ -171,11 +171,15 @@ func (e *Executor) withoutTools(c upstream.Client) (names []string) {
 	return names
 }
 
-// showSchema returns a tool's definition with all members. Secrets are hidden.
+// showSchema returns a tool's definition with all members. Secrets are hidden, and with a lock
+// the members that nobody has approved.
 func (e *Executor) showSchema(ctx context.Context, c Call, arguments []byte) (string, error) {
-	t, err := e.Tool(ctx, c.Client, text(arguments, "server"), text(arguments, "tool"))
+	u, t, err := e.find(ctx, &Call{Client: c.Client, Server: text(arguments, "server"), Tool: text(arguments, "tool")})
 	if err != nil {
 		return "", err
+	}
+	if u.IsBlocking() {
+		return string(rawjson.With(rawjson.With(t.Raw, "icons", nil), "_meta", nil)), nil
 	}
 	return string(t.Raw), nil
 }

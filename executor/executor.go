@@ -182,8 +182,9 @@ func (e *Executor) isQuick(c *Call) bool {
 	if c.isFlat && !e.resolve(c) {
 		return false
 	}
-	u := e.registry.For(c.Client).Catalog().Upstream(c.Server)
-	if u == nil || u.State != live.Ready || u.AwaitsList() || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
+	seen := e.registry.For(c.Client)
+	u := seen.Catalog().Upstream(c.Server)
+	if u == nil || u.State != live.Ready || seen.AwaitsLists(u) || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
 		len(c.Arguments) > quickBytes || rawjson.Kind(c.Arguments) != '{' || !c.isFlat && mayHaveReference(c.Arguments) {
 		return false
 	}

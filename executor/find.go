@@ -96,11 +96,8 @@ func (e *Executor) find(ctx context.Context, c *Call) (*live.Upstream, *lists.To
 		c.splitName(e.Servers(c.Client))
 	}
 	u, err := e.Upstream(ctx, c.Client, c.Server)
-	if err == nil && u.NeedsStart() {
-		u, err = e.registry.For(c.Client).Ready(ctx, u.Name)
-	}
-	if err == nil && u.AwaitsList() {
-		u, err = e.registry.For(c.Client).Relisted(ctx, u.Name)
+	if seen := e.registry.For(c.Client); err == nil && seen.AwaitsLists(u) {
+		u, err = seen.Relisted(ctx, u.Name)
 	}
 	if err != nil {
 		return nil, nil, err

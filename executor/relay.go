@@ -59,8 +59,8 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	if to, err = e.findRoute(ctx, r, relayed[r.Method]); err != nil {
 		return nil, err
 	}
-	if to.to.Upstream.AwaitsList() {
-		if _, err = e.registry.For(r.Client).Relisted(ctx, to.to.Upstream.Name); err != nil {
+	if seen, u := e.registry.For(r.Client), to.to.Upstream; u.IsBlocking() && seen.AwaitsLists(u) {
+		if _, err = seen.Relisted(ctx, u.Name); err != nil {
 			return nil, serviceError(to.to.Upstream.Name, err)
 		}
 		if to, err = e.findRoute(ctx, r, relayed[r.Method]); err != nil {
@@ -297,8 +297,8 @@ func (e *Executor) findFlat(ctx context.Context, c *Call) (*live.Upstream, *list
 	}
 	name := Relay{Client: c.Client, Params: rawjson.With(nil, "name", c.FlatName)}
 	to, err := e.findRoute(ctx, name, (*Executor).routeTool)
-	if err == nil && (to.to.Upstream.NeedsStart() || to.to.Upstream.AwaitsList()) {
-		if _, err := e.registry.For(c.Client).Relisted(ctx, to.to.Upstream.Name); err != nil {
+	if seen := e.registry.For(c.Client); err == nil && seen.AwaitsLists(to.to.Upstream) {
+		if _, err := seen.Relisted(ctx, to.to.Upstream.Name); err != nil {
 			c.Server = to.to.Upstream.Name
 			return nil, nil, err
 		}

@@ -121,14 +121,25 @@ func (r *Registry) publish(s *live.Supervisor, change func(u *live.Upstream)) {
 	}
 }
 
-// reconfigure applies changes that need no new session. The caller holds r.mu.
+// reconfigure applies changes that need no new session, first to the upstreams of owners: they
+// are ready for it when the one in the catalog decides that clients see their lists. The caller
+// holds r.mu.
 func (r *Registry) reconfigure(s *live.Supervisor, c *config.Upstream) {
-	r.publish(s, func(u *live.Upstream) { u.Apply(c) })
 	for _, own := range r.owned.all(basedOn(s)) {
 		if next, err := own.config(c); err == nil { // the headers that it needs have not changed
 			r.reconfigure(own.supervisor, next)
 		}
 	}
+	needsLists := s.Owner() != "" && !s.Config().ListsPerOwner() && c.ListsPerOwner()
+	if needsLists {
+		s.Relist()
+	}
+	r.publish(s, func(u *live.Upstream) {
+		if needsLists {
+			u.Inherit(s.Base().Upstream())
+		}
+		u.Apply(c)
+	})
 }
 
 // ErrUnusable means that an upstream cannot be started or stopped, because its

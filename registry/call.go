@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/internal/lockfile"
 	"mcpx/internal/logging"
+	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/telemetry"
 	"mcpx/internal/upstream"
@@ -94,12 +96,31 @@ func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.
 		if s, err = r.sessionFor(starting, server, q.Client); err != nil {
 			return nil, nil, v.explain(server, err)
 		}
+		if err := withheld(s, q); err != nil {
+			return nil, nil, err
+		}
 		result, err = s.Call(ctx, q, r.limits(server))
 		if !errors.Is(err, rpc.ErrClosed) {
 			return s, result, err
 		}
 		ending = s
 	}
+}
+
+// withheldKinds are the kinds of the items that requests name.
+var withheldKinds = map[string]lockfile.Kind{"tools/call": lockfile.Tools, "prompts/get": lockfile.Prompts}
+
+// withheld returns the error for a request whose item waits for a review. The item was checked
+// before, but perhaps in the lists of a session that has ended since.
+func withheld(s *live.Session, q upstream.Request) error {
+	u, kind := s.Supervisor().Upstream(), withheldKinds[q.Method]
+	if kind == "" || !u.IsBlocking() {
+		return nil
+	}
+	if name, _ := rawjson.String(rawjson.Get(q.Params, "name")); u.Withholds(kind, name) {
+		return &live.Unavailable{Server: u.Name, Reason: u.Review()}
+	}
+	return nil
 }
 
 // waitForEnd waits until sessionFor no longer returns s, which is ending. It does not

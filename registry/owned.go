@@ -14,9 +14,9 @@ import (
 )
 
 // ownedUpstreams is the table of upstreams with one owner. With isolation "client", a client
-// has its own session and uses the lists in the catalog. With isolation "user", a caller has
-// its own session and lists. The first use creates an owned upstream, which starts like a lazy
-// one.
+// has its own session and uses the lists in the catalog, or its own if a lock must hold for
+// them. With isolation "user", a caller has its own session and lists. The first use creates an
+// owned upstream, which starts like a lazy one.
 type ownedUpstreams struct {
 	mu    sync.Mutex
 	byKey map[sessionKey]*ownedUpstream
@@ -60,7 +60,7 @@ func callerKey(u *config.Upstream, c upstream.Client) string {
 
 // owner returns who owns the upstream that serves the client; "" for the one in the catalog.
 func (v View) owner(c *config.Upstream) string {
-	if c == nil || c.Isolation == config.PerClient && !v.isForCalls {
+	if c == nil || !c.ListsPerOwner() && !v.isForCalls {
 		return ""
 	}
 	return keyOf(c, v.client).owner

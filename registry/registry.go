@@ -104,7 +104,7 @@ func (r *Registry) SettleAll(ctx context.Context, timeout time.Duration) {
 type Catalog struct {
 	Upstreams []*live.Upstream // in config order
 	byName    map[string]*live.Upstream
-	perUser   []*live.Upstream // with isolation "user"
+	perOwner  []*live.Upstream // with lists per owner
 	derived   sync.Map         // see Derived
 	views     live.Kept[viewKey, *Catalog]
 }
@@ -114,8 +114,8 @@ func newCatalog(upstreams []*live.Upstream) *Catalog {
 	c := &Catalog{Upstreams: upstreams, byName: make(map[string]*live.Upstream, len(upstreams))}
 	for _, u := range upstreams {
 		c.byName[u.Name] = u
-		if u.Config != nil && u.Config.Isolation == config.PerUser {
-			c.perUser = append(c.perUser, u)
+		if u.Config != nil && u.Config.ListsPerOwner() {
+			c.perOwner = append(c.perOwner, u)
 		}
 	}
 	return c

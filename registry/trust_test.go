@@ -11,6 +11,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/lockfile"
+	"mcpx/internal/upstream"
 	"mcpx/registry/live"
 )
 
@@ -121,4 +122,130 @@ func TestNewsComesWithTheList(t *testing.T) {
 			t.Errorf("the news is %q", news)
 		}
 	}, func(c *config.Upstream) { c.Trust.Pin = config.PinWarn })
+}
+
+const toolsChanged = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+
+// perClient makes an upstream the client's own.
+func perClient(u *config.Upstream) { u.Isolation = config.PerClient }
+
+// callChecked makes a call of a tool the way the executor does.
+func callChecked(t *testing.T, r *Registry, c *recorder, tool string) error {
+	t.Helper()
+	v := r.For(c)
+	u := v.Catalog().Upstream("a")
+	if v.AwaitsLists(u) {
+		var err error
+		if u, err = v.Relisted(t.Context(), "a"); err != nil {
+			return err
+		}
+	}
+	if u.Tool(tool) == nil {
+		return errors.New("no such tool: " + u.Review())
+	}
+	_, err := r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"` + tool + `"}`), Meta: []byte("{}"), Client: c})
+	return err
+}
+
+// TestLockOfOwners: with a lock, what a session with an owner lists is compared with the lock,
+// at its start and after a change. The fake lists another tool each time.
+func TestLockOfOwners(t *testing.T) {
+	for isolation, own := range map[string]func(u *config.Upstream){"client": perClient, "user": perUser} {
+		for _, test := range []struct {
+			name     string
+			approved []string
+			change   func(f *fake) // after a first call of the first tool
+			second   string        // the tool that the owner's session lists then
+		}{
+			{"at its start", []string{"t1", "t3"}, nil, ""},
+			{"announced", []string{"t1", "t2", "t4"}, func(f *fake) { f.say(toolsChanged) }, "t3"},
+			{"after a failure", []string{"t1", "t2", "t4"}, func(f *fake) { f.die(); synctest.Wait() }, "t3"},
+		} {
+			t.Run(isolation+" "+test.name, func(t *testing.T) {
+				f := &fake{}
+				inTime(t, f, func(t *testing.T, r *Registry) {
+					ann := recorderOf("1", "ann")
+					r.Attach(ann)
+					if get(f, &f.listed) == 0 { // with isolation "user" nothing is listed before the first use
+						if _, err := r.For(nil).Ready(t.Context(), "a"); err != nil {
+							t.Fatal(err)
+						}
+					}
+					first := callChecked(t, r, ann, "t2")
+					if test.change == nil {
+						if first == nil || r.For(ann).Catalog().Upstream("a").Tool("t1") != nil {
+							t.Errorf("its first list is not approved, but the call ends with %v", first)
+						}
+						return
+					}
+					if first != nil {
+						t.Fatal(first)
+					}
+					test.change(f)
+					if err := callChecked(t, r, ann, "t2"); err == nil {
+						t.Error("a tool that is gone was called")
+					}
+					if err := callChecked(t, r, ann, test.second); err == nil || !r.For(ann).Catalog().Upstream("a").IsWithheld(test.second) {
+						t.Errorf("a new tool: %v", err)
+					}
+				}, own, blocking(test.approved...))
+			})
+		}
+	}
+}
+
+// TestUnlockedSessionsAreNotListed: without a lock, a client's own session costs no list, and
+// announces none.
+func TestUnlockedSessionsAreNotListed(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		ann := recorderOf("1", "ann")
+		r.Attach(ann)
+		if err := callChecked(t, r, ann, "t1"); err != nil {
+			t.Fatal(err)
+		}
+		f.say(toolsChanged)
+		after(time.Minute)
+		if err := callChecked(t, r, ann, "t1"); err != nil || get(f, &f.listed) != 1 {
+			t.Errorf("%v, listed %d times", err, get(f, &f.listed))
+		}
+	}, perClient)
+}
+
+// TestLockComesByReload: a session that was opened without a lock is listed when there is one.
+func TestLockComesByReload(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		ann := recorderOf("1", "ann")
+		r.Attach(ann)
+		if err := callChecked(t, r, ann, "t1"); err != nil {
+			t.Fatal(err)
+		}
+		next := *r.Catalog().Upstream("a").Config
+		blocking("t1")(&next)
+		r.Apply(&config.Profile{Upstreams: []config.Upstream{next}})
+		if err := callChecked(t, r, ann, "t1"); err == nil {
+			t.Error("its own session lists another tool, but the call passed")
+		}
+		if u := r.For(ann).Catalog().Upstream("a"); !u.IsWithheld("t2") || u.Tool("t1") != nil {
+			t.Errorf("the client sees %v", u.Tools)
+		}
+		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil || get(f, &f.listed) != 2 {
+			t.Errorf("the shared session has %v; listed %d times", u.Tools, get(f, &f.listed))
+		}
+	}, perClient)
+}
+
+// TestCheckedAgain: a call that was checked, and then waited for another session, is checked
+// against the lists of that session.
+func TestCheckedAgain(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		f.die()
+		synctest.Wait()
+		_, err := r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"t2"}`), Meta: []byte("{}")})
+		if unavailable, ok := errors.AsType[*live.Unavailable](err); !ok || unavailable.Reason != "1 tool waits for review: mcpx pin a --diff" {
+			t.Errorf("the call ends with %v", err)
+		}
+	}, blocking("t1"))
 }

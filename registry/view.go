@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"mcpx/config"
 	"mcpx/internal/policy"
 	"mcpx/internal/upstream"
 	"mcpx/registry/live"
@@ -48,10 +47,10 @@ func (v View) Catalog() *Catalog {
 		return whole
 	}
 	seen := whole.views.Load(key)
-	if seen != nil && len(whole.perUser) == 0 {
+	if seen != nil && len(whole.perOwner) == 0 {
 		return seen
 	}
-	upstreams := v.compose(whole) // those of callers change without the catalog
+	upstreams := v.compose(whole) // those of owners change without the catalog
 	if seen == nil || !slices.Equal(seen.Upstreams, upstreams) {
 		seen = newCatalog(upstreams)
 		whole.views.Store(key, seen)
@@ -63,20 +62,20 @@ func (v View) Catalog() *Catalog {
 // it is.
 type viewKey struct {
 	rules *policy.Rules
-	user  string // if the catalog has upstreams with isolation "user"
+	owner string // if the catalog has upstreams with lists per owner
 }
 
 // key returns what the client sees of a catalog.
 func (v View) key(whole *Catalog) viewKey {
 	key := viewKey{rules: v.rules()}
 	hasOwn := false
-	for _, u := range whole.perUser {
+	for _, u := range whole.perOwner {
 		own := keyOf(u.Config, v.client).owner
 		hasOwn = hasOwn || own != ""
-		key.user += own + "\n"
+		key.owner += own + "\n"
 	}
 	if !hasOwn {
-		key.user = ""
+		key.owner = ""
 	}
 	return key
 }
@@ -89,7 +88,7 @@ func (v View) compose(whole *Catalog) []*live.Upstream {
 		if !rules.HasServer(v.registry.schema, u.Name) {
 			continue
 		}
-		if u.Config != nil && u.Config.Isolation == config.PerUser {
+		if u.Config != nil && u.Config.ListsPerOwner() {
 			u = v.current(u.Name)
 		}
 		all = append(all, v.see(u))
@@ -121,10 +120,23 @@ func (v View) Listed(ctx context.Context, name string) (*live.Upstream, error) {
 	return v.see(u), v.explain(name, err)
 }
 
-// Relisted waits until the lists that the upstream has announced so far are read, and
-// returns the upstream with them.
+// AwaitsLists reports whether a request must wait for newer lists of an upstream that the
+// client sees: it has to start first, it has announced other lists, or it is not the one that
+// serves the client, whose lists must be as approved too.
+func (v View) AwaitsLists(u *live.Upstream) bool {
+	return u.NeedsStart() || u.AwaitsList() || u.IsBlocking() && !v.serves(u)
+}
+
+// Relisted returns the upstream once it is ready, and the lists that it has announced so far
+// are read.
 func (v View) Relisted(ctx context.Context, name string) (*live.Upstream, error) {
-	u := v.current(v.known(name))
+	name = v.known(name)
+	if u := v.current(name); u == nil || !u.AwaitsList() || !v.serves(u) {
+		if u, err := v.Ready(ctx, name); err != nil || !u.AwaitsList() {
+			return u, err
+		}
+	}
+	u := v.current(name)
 	if u == nil || !u.AwaitsList() {
 		return v.Ready(ctx, name)
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,6 +59,11 @@ func (s *storedServer) lists() map[Kind]map[string]storedItem {
 // means that nothing in the file can be trusted.
 func Read(path string) (Lock, error) {
 	data, err := editfile.Read(path, MaxBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		if target, link := os.Readlink(path); link == nil {
+			return nil, fmt.Errorf("%s is a link to %s, which does not exist", path, target)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -55,8 +55,8 @@ const instructions Kind = "instructions"
 // kinds are the kinds of definitions, in the order of the file.
 var kinds = []Kind{Tools, Prompts, Templates}
 
-// members has the members of definitions that count. Icons and _meta do not. The first
-// one identifies the definition.
+// members has the members of definitions that count: everything that an agent reads. The
+// first one identifies the definition.
 var members = map[Kind][]string{
 	Tools:     {"name", "title", "description", "inputSchema", "outputSchema", "annotations"},
 	Prompts:   {"name", "title", "description", "arguments"},
@@ -72,6 +72,28 @@ func Pin(kind Kind, definition []byte) string {
 		}
 	}
 	return string(Canonical(append(pinned, '}')))
+}
+
+// Shown returns a definition without the members that the lock does not know, since nobody has
+// approved them. Of a member that occurs twice, the one that counts is left. icons and _meta
+// stay, though they may change: programs read them, and agents do not.
+func Shown(kind Kind, definition []byte) []byte {
+	known := append(slices.Clip(members[kind]), "icons", "_meta")
+	has, isWhole := make([]bool, len(known)), true
+	for name := range rawjson.Members(definition) {
+		i := slices.Index(known, name)
+		if isWhole = isWhole && i >= 0 && !has[i]; i >= 0 {
+			has[i] = true
+		}
+	}
+	if isWhole {
+		return definition
+	}
+	shown := []byte("{")
+	for _, name := range known {
+		shown = rawjson.AppendMember(shown, name, rawjson.Get(definition, name))
+	}
+	return append(shown, '}')
 }
 
 // hash returns the hash of a pinned text. Texts of different kinds have different hashes.

@@ -112,8 +112,8 @@ type Request struct {
 
 	IsBackground bool // the call does not count as activity
 
-	Tag      any    // a value of the user
-	Remember string // if the call is abandoned, keep this until the peer responds to it; empty: keep nothing
+	Tag      any // a value of the user
+	Remember Remember
 }
 
 // Done receives the end of a call, once. It runs on the goroutine that reads the
@@ -259,7 +259,7 @@ func (c *Conn) responded(m Message, line []byte) {
 	call := c.Pending(m.ID)
 	if call == nil {
 		c.log.Debug().Bytes("id", m.ID).Msg("dropped a response without a pending call")
-		c.forget(m.ID)
+		c.answered(m.ID)
 		return
 	}
 	result, err := c.handler.Result(call, m)
@@ -274,8 +274,12 @@ func (c *Conn) progressed(params []byte) {
 	token, err := strconv.ParseInt(string(rawjson.Get(params, "progressToken")), 10, 64)
 	c.mu.Lock()
 	call := c.inFlight.calls[token]
-	if err == nil && call != nil {
+	switch {
+	case err != nil:
+	case call != nil:
 		call.moved = time.Now() // expire reads it
+	default:
+		c.inFlight.past.touch(token, time.Now())
 	}
 	c.mu.Unlock()
 	if err == nil && call != nil && call.Progress != nil {

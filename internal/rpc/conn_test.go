@@ -211,23 +211,6 @@ func TestConnClose(t *testing.T) {
 	}
 }
 
-// TestConnAbandoned: abandoned calls are remembered until the peer answers them, up
-// to a bound.
-func TestConnAbandoned(t *testing.T) {
-	p := newPeer("")
-	for i := range MaxAbandoned + 1 {
-		if s := p.Snapshot(); len(s.Abandoned) != i || s.Overflow {
-			t.Fatalf("%d calls are remembered after %d, overflow %t", len(s.Abandoned), i, s.Overflow)
-		}
-		p.start(t.Context(), t, Request{Method: "m", Remember: "client"})
-		p.Abandon(fmt.Append(nil, i+1), errors.New("enough"))
-	}
-	p.say(`{"jsonrpc":"2.0","id":1,"result":{}}`)
-	if s := p.Snapshot(); len(s.Abandoned) != MaxAbandoned-1 || !s.Overflow {
-		t.Errorf("%d calls are remembered, overflow %t", len(s.Abandoned), s.Overflow)
-	}
-}
-
 // TestConnProgress: progress reaches its call in order and before the answer, and not
 // after it. A panic in Done costs one call.
 func TestConnProgress(t *testing.T) {

@@ -31,8 +31,7 @@ func newTestConn() *Conn {
 }
 
 // TestAbandonedCallsHoldNothing: an abandoned call is remembered, but not its params,
-// its client, or what would report its end. An upstream that obeys MCP never answers
-// a cancelled call, so it is remembered until the connection ends.
+// its client, or what would report its end.
 func TestAbandonedCallsHoldNothing(t *testing.T) {
 	c := newTestConn()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -40,7 +39,7 @@ func TestAbandonedCallsHoldNothing(t *testing.T) {
 	tag := new([1 << 10]byte)
 	held := map[string]weak.Pointer[byte]{"params": weak.Make(&params[0]), "tag": weak.Make(&tag[0])}
 	ended := make(chan struct{})
-	if err := c.Go(ctx, Request{Method: "m", Params: params, Tag: tag, Remember: "A"}, func(_, _ []byte, _ error) { close(ended) }); err != nil {
+	if err := c.Go(ctx, Request{Method: "m", Params: params, Tag: tag, Remember: Remember{Abandoned: "A"}}, func(_, _ []byte, _ error) { close(ended) }); err != nil {
 		t.Fatal(err)
 	}
 	cancel(errCancelled)
@@ -145,7 +144,7 @@ func TestEveryCallEndsOnce(t *testing.T) {
 				if i%2 == 0 {
 					time.AfterFunc(time.Duration(i%10)*10*time.Microsecond, func() { in.Cancel(errCancelled) })
 				}
-				err := c.Go(in, Request{Method: "m", Timeout: time.Duration(i%7+1) * 10 * time.Microsecond, Remember: "A"}, done)
+				err := c.Go(in, Request{Method: "m", Timeout: time.Duration(i%7+1) * 10 * time.Microsecond, Remember: Remember{Abandoned: "A", Ended: "A"}}, done)
 				if err != nil {
 					done(nil, nil, err)
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 )
 
 // inFlight holds the unfinished requests of a connection, in both directions. Only the
@@ -13,18 +14,14 @@ import (
 // sent and cancels every request of the peer. Go ends a call that it is just sending,
 // since only Go knows whether the call was sent.
 type inFlight struct {
-	lastID    int64
-	active    int64                  // number of calls so far, without background calls
-	calls     map[int64]*Call        // pending calls
-	abandoned map[int64]string       // abandoned calls without a response: their Remember, by ID
-	overflow  bool                   // more than MaxAbandoned calls were abandoned
-	incoming  map[*Incoming]struct{} // unfinished requests of the peer, some of which may share an ID
-	begun     int64                  // number of requests of the peer so far
-	err       error                  // why the connection is closed
+	lastID   int64
+	active   int64                  // number of calls so far, without background calls
+	calls    map[int64]*Call        // pending calls
+	past     past                   // calls that are over
+	incoming map[*Incoming]struct{} // unfinished requests of the peer, some of which may share an ID
+	begun    int64                  // number of requests of the peer so far
+	err      error                  // why the connection is closed
 }
-
-// MaxAbandoned bounds how many abandoned calls are remembered.
-const MaxAbandoned = 1000
 
 // Context ends when the connection is closed. Its cause is the reason.
 func (c *Conn) Context() context.Context { return c.ctx }
@@ -101,12 +98,16 @@ func (c *Conn) add(call *Call) bool {
 	return true
 }
 
-// remove removes a call; false if it is over already. Whoever removes a call reports its
-// end.
+// remove removes a call that was not abandoned; false if it is over already. Whoever removes
+// a call reports its end.
 func (c *Conn) remove(call *Call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.inFlight.remove(call)
+	if !c.inFlight.remove(call) {
+		return false
+	}
+	c.inFlight.past.end(call.Remember.Ended, time.Now())
+	return true
 }
 
 func (f *inFlight) remove(call *Call) bool {
@@ -132,9 +133,7 @@ func (c *Conn) abandon(call *Call, cause error) bool {
 		c.mu.Unlock()
 		return false
 	}
-	if call.Remember != "" {
-		c.inFlight.remember(call)
-	}
+	c.inFlight.past.abandon(call, time.Now())
 	var orphans []*Incoming
 	for in := range c.inFlight.incoming {
 		if i := slices.Index(in.causes, call); i >= 0 {
@@ -148,18 +147,6 @@ func (c *Conn) abandon(call *Call, cause error) bool {
 		in.Cancel(cause)
 	}
 	return true
-}
-
-// remember keeps an abandoned call until the peer responds to it.
-func (f *inFlight) remember(call *Call) {
-	if len(f.abandoned) == MaxAbandoned {
-		f.overflow = true
-		return
-	}
-	if f.abandoned == nil {
-		f.abandoned = map[int64]string{}
-	}
-	f.abandoned[call.ID] = call.Remember // not the whole call, because many peers never respond to it
 }
 
 // begin registers a request of the peer.
@@ -178,15 +165,6 @@ func (f *inFlight) request(id []byte) (newest *Incoming) {
 		}
 	}
 	return newest
-}
-
-// forget removes an abandoned call, because the peer has responded to it.
-func (c *Conn) forget(id []byte) {
-	if number, ok := c.number(id); ok {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.inFlight.abandoned, number)
-	}
 }
 
 // Pending returns the call with that ID, nil if there is none.
@@ -209,17 +187,16 @@ func (c *Conn) Sent(id []byte) bool {
 
 // Snapshot is the state of the calls at one moment.
 type Snapshot struct {
-	Calls     []*Call          // pending, in the order in which they were sent
-	Held      []*Call          // pending calls during which the peer waits for our user
-	Abandoned map[int64]string // abandoned calls without a response: their Remember, by ID
-	Overflow  bool             // some abandoned calls are missing
+	Calls []*Call // pending, in the order in which they were sent
+	Held  []*Call // pending calls during which the peer waits for our user
+	Past
 }
 
 // Snapshot returns the state of the calls now.
 func (c *Conn) Snapshot() Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Snapshot{Overflow: c.inFlight.overflow, Abandoned: maps.Clone(c.inFlight.abandoned)}
+	s := Snapshot{Past: c.inFlight.past.at(time.Now())}
 	for _, id := range slices.Sorted(maps.Keys(c.inFlight.calls)) {
 		call := c.inFlight.calls[id]
 		s.Calls = append(s.Calls, call)

@@ -10,18 +10,45 @@ import (
 	"mcpx/internal/rpc"
 )
 
-// addressee picks the client that should receive a request or notification of the
-// upstream: the client of the call whose stream carried it, the only client with pending
-// calls, or the only client. If that is not certain, the error says why.
+// addressee picks the client that should receive a request of the upstream: the client of the
+// call whose stream carried it, the only client with pending calls, or the only client. If
+// that is not certain, the error says why. Unless a stream names the call, the request may
+// belong to a call that is over, of any client.
 func (s *Session) addressee(callID []byte) (Client, error) {
-	if callID != nil {
-		switch c := s.conn.Pending(callID); {
-		case c == nil:
-			return nil, errors.New("the call that it belongs to is over")
-		case clientOf(c) != nil:
-			return clientOf(c), nil
-		}
+	if client, err := s.streamClient(callID); client != nil || err != nil {
+		return client, err
 	}
+	client, err := s.busyClient()
+	if err != nil {
+		return nil, err
+	}
+	isOther := func(owner string) bool { return owner != client.Owner() }
+	if slices.ContainsFunc(s.conn.Snapshot().Ended, isOther) {
+		return nil, s.uncertain(usedByOther)
+	}
+	return client, nil
+}
+
+// usedByOther is why a request may belong to a call that is over.
+const usedByOther = "another client had a call in the last minute on"
+
+// streamClient returns the client of the call whose stream carried a message; nil if no stream
+// names a client's call.
+func (s *Session) streamClient(callID []byte) (Client, error) {
+	if callID == nil {
+		return nil, nil
+	}
+	call := s.conn.Pending(callID)
+	if call == nil {
+		s.conn.Touch(callID)
+		return nil, errors.New("the call that it belongs to is over")
+	}
+	return clientOf(call), nil
+}
+
+// busyClient returns the only client with pending calls, or the only client if there are
+// none. An abandoned call of another client counts.
+func (s *Session) busyClient() (Client, error) {
 	now := s.conn.Snapshot()
 	busy, parked := clientsOf(now)
 	if len(busy) == 0 {
@@ -35,7 +62,7 @@ func (s *Session) addressee(callID []byte) (Client, error) {
 	defer s.mu.Unlock()
 	for _, client := range busy {
 		if s.callers.several && (now.Overflow || s.hasAbandoned(now, client)) {
-			return nil, s.uncertain("another client has abandoned a call on")
+			return nil, s.uncertain(usedByOther)
 		}
 		return client, nil
 	}
@@ -87,14 +114,18 @@ func clientOf(c *rpc.Call) Client {
 }
 
 // recipients returns the clients that should receive a notification: one if it is
-// certain; otherwise, for a log message, every client with a pending call.
+// certain; otherwise, for a log message, every client with a pending call. Nobody responds to
+// a notification, so calls that were answered do not make it uncertain.
 func (s *Session) recipients(m rpc.Message, callID []byte) []Client {
 	if m.Method == elicitationComplete {
 		if to := s.visitor(m.Params); to != nil {
 			return []Client{to}
 		}
 	}
-	client, err := s.addressee(callID)
+	client, err := s.streamClient(callID)
+	if client == nil && err == nil {
+		client, err = s.busyClient()
+	}
 	if err == nil {
 		return []Client{client}
 	}
@@ -107,8 +138,8 @@ func (s *Session) recipients(m rpc.Message, callID []byte) []Client {
 }
 
 // callers records which clients have used a session. An upstream may continue an
-// abandoned call and send a request for it much later, when the only pending call is of
-// another client.
+// abandoned call, or a job of a call that it has answered, and send a request for it when the
+// only pending call is of another client. How long such calls count: rpc.Lingering.
 type callers struct {
 	first   string // the first client that made a call
 	several bool   // more than one client has made calls

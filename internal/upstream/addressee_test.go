@@ -84,79 +84,148 @@ func TestSubscriptionsAreNoCalls(t *testing.T) {
 // isRefused reports whether a request of the upstream was refused because it is uncertain.
 func isRefused(response string) bool { return strings.Contains(response, `\"isolation\"`) }
 
-// TestRequestsOfAbandonedCalls: an upstream goes on with an abandoned call and
-// sends a request for it. No other client receives it, whether that client has a
-// call in flight or is the only one connected. Once the upstream has responded to the
-// abandoned call, requests are certain again.
-func TestRequestsOfAbandonedCalls(t *testing.T) {
-	abandonments := map[string]func(f fixture, id []byte, cancel func() error){
+// TestRequestsOfPastCalls: an upstream sends a request for a call that it has answered, or
+// that was abandoned. No other client receives it, whether that client has a call in flight or
+// is the only one connected. After a minute without a message of that call, requests are
+// certain again.
+func TestRequestsOfPastCalls(t *testing.T) {
+	ends := map[string]func(f fixture, id []byte, cancel func() error){
+		"answered":  func(f fixture, id []byte, _ func() error) { f.peer.respond(id, done) },
+		"failed":    func(f fixture, id []byte, _ func() error) { f.peer.respond(id, `"error":{"code":1,"message":"no"}`) },
+		"malformed": func(f fixture, id []byte, _ func() error) { f.peer.respond(id, `"result":{},"error":{}`) },
 		"cancelled": func(_ fixture, _ []byte, cancel func() error) { _ = cancel() },
+		"cancelled, then answered": func(f fixture, id []byte, cancel func() error) {
+			_ = cancel()
+			f.peer.respond(id, done)
+		},
+		"cancelled, then progress": func(f fixture, id []byte, cancel func() error) {
+			_ = cancel()
+			after(50 * time.Second)
+			f.peer.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, id)
+		},
 		"timed out": func(fixture, []byte, func() error) { after(time.Minute) },
 		"connection broke": func(f fixture, id []byte, _ func() error) {
 			f.peer.arrivals <- link.Delivery{Err: &link.CallEnd{ID: id, Outcome: link.CutOff, Reason: "broke on purpose"}}
 		},
 	}
-	for how, abandon := range abandonments {
+	for how, end := range ends {
 		for method := range forClients {
 			t.Run(how+" "+method, func(t *testing.T) {
 				inTime(t, func(t *testing.T, f fixture) {
 					a, b := &client{id: "A"}, &client{id: "B"}
 					f.host.only = a
 					id, cancel := f.begin(t, a)
-					abandon(f, id, cancel)
+					end(f, id, cancel)
 					synctest.Wait()
-					if got := f.peer.request("q", method, "{}"); got != `{"from":"A"}` {
-						t.Errorf("the only client was not asked: %s", got)
+					if method != "roots/list" { // outside of calls, roots are for all
+						if got := f.peer.request("q", method, "{}"); got != `{"from":"A"}` {
+							t.Errorf("the only client was not asked: %s", got)
+						}
+						f.host.only = b
+						if got := f.peer.request("q", method, "{}"); !isRefused(got) {
+							t.Errorf("B is idle: %s", got)
+						}
 					}
-					f.host.only = b
-					if got := f.peer.request("q", method, "{}"); !isRefused(got) {
-						t.Errorf("B is idle: %s", got)
-					}
-					_, cancel = f.begin(t, b)
+					_, first := f.begin(t, b)
+					after(59 * time.Second)
 					if got := f.peer.request("q", method, "{}"); !isRefused(got) {
 						t.Errorf("B has a call in flight: %s", got)
 					}
-					f.peer.respond(id, done)
+					_, second := f.begin(t, b)
+					after(time.Second)
 					if got := f.peer.request("q", method, "{}"); got != `{"from":"B"}` {
-						t.Errorf("after the response: %s", got)
+						t.Errorf("after a minute: %s", got)
 					}
 					if len(b.asked) != 1 {
 						t.Errorf("B got %q", b.asked)
 					}
-					_ = cancel()
+					_, _ = first(), second()
 				})
 			})
 		}
 	}
 }
 
-// TestTooManyAbandonedCalls: if more calls were abandoned than are remembered, a
-// request is refused where another client may be its owner, and only there.
+// TestCertainRequests: calls that are over refuse nothing to a client that is alone, nor to a
+// call whose stream carries the request.
+func TestCertainRequests(t *testing.T) {
+	answer := func(t *testing.T, f fixture, c *client) {
+		id, cancel := f.begin(t, c)
+		f.peer.respond(id, done)
+		synctest.Wait()
+		_ = cancel()
+	}
+	for name, test := range map[string]struct {
+		before, now *client
+		hasStream   bool
+	}{
+		"one client":              {&client{id: "A"}, &client{id: "A"}, false},
+		"one without a session":   {&client{id: "1", owner: "sender"}, &client{id: "2", owner: "sender"}, false},
+		"another, with a stream":  {&client{id: "A"}, &client{id: "B"}, true},
+		"others without sessions": {&client{id: "1", owner: "sender"}, &client{id: "2", owner: "another"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTime(t, func(t *testing.T, f fixture) {
+				for range 3 {
+					answer(t, f, test.before)
+				}
+				id, cancel := f.begin(t, test.now)
+				if !test.hasStream {
+					id = nil
+				}
+				f.peer.arrivals <- link.Delivery{Message: []byte(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create"}`), CallID: id}
+				synctest.Wait()
+				if got := f.peer.response("q"); got != string(test.now.from()) {
+					t.Errorf("the upstream got %s", got)
+				}
+				_ = cancel()
+			})
+		})
+	}
+}
+
+// TestTooManyAbandonedCalls: if more calls were abandoned than are remembered, a request is
+// refused for a minute where another client may be its owner, and only there.
 func TestTooManyAbandonedCalls(t *testing.T) {
 	inTime(t, func(t *testing.T, f fixture) {
 		a, b := &client{id: "A"}, &client{id: "B"}
-		var abandoned [][]byte
-		for range rpc.MaxAbandoned + 1 {
-			id, cancel := f.begin(t, a)
+		for range rpc.MaxPast + 1 {
+			_, cancel := f.begin(t, a)
 			_ = cancel()
-			abandoned = append(abandoned, id)
 		}
 		request := func(c *client) string {
-			_, cancel := f.begin(t, c)
+			id, cancel := f.begin(t, c)
 			defer func() { _ = cancel() }()
+			defer f.peer.respond(id, done)
 			return f.peer.request("q", "roots/list", "{}")
 		}
 		if got := request(a); isRefused(got) {
 			t.Errorf("A is the only client, but got %s", got)
-		}
-		for _, id := range abandoned {
-			f.peer.respond(id, done)
 		}
 		for _, c := range []*client{b, a} {
 			if got := request(c); !isRefused(got) {
 				t.Errorf("%s: calls that were not remembered are forgotten: %s", c.id, got)
 			}
 		}
+		after(time.Minute)
+		if got := request(b); isRefused(got) {
+			t.Errorf("after a minute: %s", got)
+		}
+	})
+}
+
+// TestNotificationsOfACall: a notification goes to the only client with a pending call, also
+// if another client had a call just before.
+func TestNotificationsOfACall(t *testing.T) {
+	inTime(t, func(t *testing.T, f fixture) {
+		id, first := f.begin(t, &client{id: "A"})
+		f.peer.respond(id, done)
+		_, second := f.begin(t, &client{id: "B"})
+		f.peer.say(`{"jsonrpc":"2.0","method":"notifications/own","params":{}}`)
+		if got := strings.Join(f.host.heard(), ", "); got != "notifications/own {} B" {
+			t.Errorf("got %q", got)
+		}
+		_, _ = first(), second()
 	})
 }
 

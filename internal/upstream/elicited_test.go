@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"mcpx/internal/rpc"
 )
@@ -32,6 +33,7 @@ func TestElicitationCompleteReachesItsClient(t *testing.T) {
 			}
 		}
 		visit(one, "first")
+		after(time.Minute)
 		visit(two, "second")
 		complete("second", "two")
 		complete("first", "one")

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,7 +38,7 @@ func (s *Session) handleRequest(m rpc.Message, callID []byte) {
 	}
 	client, err := find(callID)
 	if err != nil {
-		s.respond(m.ID, nil, rpc.Errorf(rpc.CodeInvalidRequest, "%s was refused: %v", m.Method, err))
+		s.respond(m.ID, nil, refusal(m.Method, err))
 		return
 	}
 	if m.Method == "elicitation/create" {
@@ -53,6 +52,11 @@ func (s *Session) handleRequest(m rpc.Message, callID []byte) {
 	}
 	incoming.Hold(callsOf(client))
 	s.tasks.Go(func() { s.forward(incoming, m, callID, client) })
+}
+
+// refusal returns the error for a request that goes to no client.
+func refusal(method string, why error) error {
+	return rpc.Errorf(rpc.CodeInvalidRequest, "%s was refused: %v", method, why)
 }
 
 // isEcho reports whether the upstream sends back a request that it should respond to, as the
@@ -75,13 +79,15 @@ func (s *Session) forward(incoming *rpc.Incoming, m rpc.Message, callID []byte, 
 	for {
 		result, err := client.Request(incoming, m.Method, m.Params)
 		if errors.Is(err, ErrCallOver) { // look for another call that it may belong to
-			var next Client
-			if next, err = s.addressee(callID); err == nil && next != client && incoming.MayBelongTo(callsOf(next)) {
+			next, uncertain := s.addressee(callID)
+			if uncertain == nil && next != client && incoming.MayBelongTo(callsOf(next)) {
 				client = next
 				incoming.Hold(callsOf(client))
 				continue
 			}
-			err = cmp.Or(err, ErrCallOver)
+			if uncertain != nil {
+				err = refusal(m.Method, uncertain)
+			}
 		}
 		if m.Method == "roots/list" {
 			s.respondRoots(m.ID, client, result, err)

@@ -86,13 +86,23 @@ func TestSlowClientSuspendsTheIdleLimit(t *testing.T) {
 	}
 }
 
-// TestRequestWhoseCallHasEnded: a request of the upstream whose client has no call
-// any more goes to the client that had a call in flight when it came. The idle limit
-// of that call rests. A later client never gets it.
+// TestRequestWhoseCallHasEnded: a request of the upstream whose client has no call any more
+// goes to another call of the same sender that was in flight when it came. The idle limit of
+// that call rests. Neither another client nor a later one gets it.
 func TestRequestWhoseCallHasEnded(t *testing.T) {
-	for _, comesLater := range []bool{false, true} {
+	const sender = "a sender without a session"
+	for _, test := range []struct {
+		name, owner string // of the call that ends
+		comesLater  bool   // the other call
+		want        string
+	}{
+		{"the same sender", sender, false, `{"from":"thinking"}`},
+		{"another client", "", false, "another client had a call in the last minute"},
+		{"a later client", "", true, "another client had a call in the last minute"},
+	} {
 		inTime(t, func(t *testing.T, f fixture) {
-			thinking, over, last := &client{id: "thinking", owner: "a sender without a session"}, &client{id: "over"}, &client{id: "last"}
+			comesLater := test.comesLater
+			thinking, over, last := &client{id: "thinking", owner: sender}, &client{id: "over", owner: test.owner}, &client{id: "last"}
 			release := thinking.hold()
 			ended := make(chan struct{})
 			over.reply = func(context.Context) ([]byte, error) {
@@ -117,14 +127,8 @@ func TestRequestWhoseCallHasEnded(t *testing.T) {
 			after(3 * time.Minute) // longer than an idle call may take
 			release()
 			synctest.Wait()
-			if comesLater {
-				if got := f.peer.response("q2"); !strings.Contains(got, "the call is over") || len(last.asked) > 0 {
-					t.Errorf("the upstream got %s, the client that came later got %q", got, last.asked)
-				}
-				return
-			}
-			if got := f.peer.response("q2"); got != `{"from":"thinking"}` {
-				t.Errorf("the upstream got %s", got)
+			if got := f.peer.response("q2"); !strings.Contains(got, test.want) || len(last.asked) > 0 {
+				t.Errorf("%s: the upstream got %s, the client that came later got %q", test.name, got, last.asked)
 			}
 		})
 	}

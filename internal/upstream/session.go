@@ -99,9 +99,9 @@ func (s *Session) Send(ctx context.Context, r Request, l Limits, done rpc.Done) 
 		IsBackground: r.Method == "ping",
 	}
 	if r.isCall() {
-		request.Remember = s.callerID(r.Client)
+		request.Remember = rpc.Remember{Abandoned: s.callerID(r.Client), Ended: r.Client.Owner()}
 		s.mu.Lock()
-		s.callers.add(request.Remember)
+		s.callers.add(request.Remember.Abandoned)
 		s.mu.Unlock()
 	}
 	return s.conn.Go(ctx, request, done)

@@ -57,6 +57,12 @@ type Lists struct {
 // New returns the empty lists of an upstream.
 func New(c *config.Upstream) Lists { return Lists{config: c} }
 
+// With returns the lists with another config, which shows the same items.
+func (l Lists) With(c *config.Upstream) Lists {
+	l.config = c
+	return l
+}
+
 // WithTools returns lists that have these tools, and show all of them.
 func WithTools(tools []Item) (l Lists) {
 	setTools(&l, tools)
@@ -105,7 +111,7 @@ func setTools(l *Lists, items []Item) (changed bool) {
 			continue
 		}
 		t := l.tools[item.Key]
-		if t == nil || string(t.sent) != string(item.asSent()) {
+		if t == nil || string(t.sent) != string(item.asSent()) || string(t.Raw) != string(item.Raw) {
 			t = newTool(item)
 		}
 		tools = append(tools, t)

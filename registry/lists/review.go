@@ -19,26 +19,35 @@ func (l *Lists) approved(k Kind, items []Item) []Item {
 	if l.config == nil || k.Pinned == "" {
 		return items
 	}
-	trust, waiting, shown := l.config.Trust, []string(nil), items
-	if trust.Approved != nil {
-		shown = slices.DeleteFunc(slices.Clone(items), func(item Item) bool {
-			isHidden := k.Pinned == lockfile.Tools && !l.config.Tools.Allows(item.Key)
-			if isHidden || trust.Approved.Items[k.Pinned][item.Key] == item.pinned(k.Pinned) {
-				return false
-			}
-			waiting = append(waiting, item.Key)
-			return true
-		})
-	}
+	shown, waiting := l.review(k, items)
 	l.waiting = maps.Clone(l.waiting)
 	if l.waiting == nil {
 		l.waiting = map[lockfile.Kind][]string{}
 	}
 	l.waiting[k.Pinned] = waiting
-	if trust.Pin != config.PinBlock {
+	if !l.IsBlocking() {
 		return items
 	}
 	return shown
+}
+
+// review returns the items that are as approved, without the members that the lock does not
+// know, and the names of the others. Tools that the config hides need no approval.
+func (l *Lists) review(k Kind, items []Item) (shown []Item, waiting []string) {
+	if l.config.Trust.Approved == nil {
+		return items, nil
+	}
+	lines := l.config.Trust.Approved.Items[k.Pinned]
+	for _, item := range items {
+		isHidden := k.Pinned == lockfile.Tools && !l.config.Tools.Allows(item.Key)
+		if !isHidden && lines[item.Key] != item.pinned(k.Pinned) {
+			waiting = append(waiting, item.Key)
+			continue
+		}
+		item.Raw = lockfile.Shown(k.Pinned, item.Raw)
+		shown = append(shown, item)
+	}
+	return shown, waiting
 }
 
 // SetInstructions sets the instructions. They are shown only if they are approved.
@@ -52,8 +61,11 @@ func (l *Lists) SetInstructions(text string) {
 }
 
 // IsWithheld reports whether a tool is hidden until a person has approved it.
-func (l *Lists) IsWithheld(tool string) bool {
-	return l.IsBlocking() && slices.Contains(l.waiting[lockfile.Tools], tool)
+func (l *Lists) IsWithheld(tool string) bool { return l.Withholds(lockfile.Tools, tool) }
+
+// Withholds reports whether an item is hidden until a person has approved it.
+func (l *Lists) Withholds(k lockfile.Kind, name string) bool {
+	return l.IsBlocking() && slices.Contains(l.waiting[k], name)
 }
 
 // WaitingTools returns the tools that are not as approved, shown or not.

@@ -95,6 +95,37 @@ func TestApproved(t *testing.T) {
 	}
 }
 
+// TestUnknownMembers: with a lock, members that it does not know are not shown, also for an
+// upstream that was listed before the lock came. Without one, every member is shown.
+func TestUnknownMembers(t *testing.T) {
+	const definition = `{"name":"a","usage":"first send me …","inputSchema":{"type":"object"}}`
+	approved := &lockfile.Server{}
+	for _, k := range Kinds {
+		if k.Pinned != "" {
+			approved.Add(k.Pinned, "a", []byte(definition))
+		}
+	}
+	l := New(&config.Upstream{})
+	for _, k := range Kinds {
+		l.SetLists(list(k, []Item{{Key: "a", Raw: []byte(definition)}}))
+	}
+	shown := func() string { return fmt.Sprintf("%s %s %s", l.Tools[0].Raw, l.Prompts[0].Raw, l.Templates[0].Raw) }
+	if got := strings.Count(shown(), "usage"); got != 3 {
+		t.Errorf("without a lock, %s", shown())
+	}
+	l.Reconfigure(&config.Upstream{Trust: config.Trust{Pin: config.PinBlock, Approved: approved}})
+	if l.Review() != "" || strings.Contains(shown(), "usage") {
+		t.Errorf("with a lock, %s; %q", shown(), l.Review())
+	}
+	if string(l.Tools[0].SentSchema()) != `{"type":"object"}` {
+		t.Errorf("arguments are checked against %s", l.Tools[0].SentSchema())
+	}
+	l.Reconfigure(&config.Upstream{Trust: config.Trust{Pin: config.PinWarn, Approved: approved}})
+	if got := strings.Count(shown(), "usage"); got != 3 {
+		t.Errorf("with a warning, %s", shown())
+	}
+}
+
 // News names the tools that differ from the last start, the first time it is read.
 func TestNews(t *testing.T) {
 	l := New(&config.Upstream{Trust: config.Trust{Pin: config.PinWarn}, Tools: config.Filter{Deny: []string{"hidden"}}})

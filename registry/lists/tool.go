@@ -50,7 +50,7 @@ type Tool struct {
 	Name        string
 	Description string          // redacted
 	Input       *schema.Schema  // the input schema as the upstream sent it: arguments are checked against it
-	Raw         json.RawMessage // the whole definition, every member, redacted
+	Raw         json.RawMessage // the definition as it is shown: every member that the lock allows, redacted
 
 	shown     *schema.Schema  // the input schema, redacted
 	sent      json.RawMessage // the definition as the upstream sent it
@@ -65,7 +65,7 @@ func newTool(item Item) *Tool {
 	t.Description, _ = rawjson.String(rawjson.Get(t.Raw, "description"))
 	t.Input = schema.New(t.SentSchema())
 	t.shown = t.Input
-	if string(t.sent) != string(t.Raw) {
+	if string(t.SentSchema()) != string(t.ShownSchema()) {
 		t.shown = schema.New(t.ShownSchema())
 	}
 	t.signature = sync.OnceValue(func() string { return signature.Of(t.shown) })

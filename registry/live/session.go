@@ -51,11 +51,11 @@ func (s *Session) Record(d upstream.Direction, message []byte) {
 	s.supervisor.group.host.Record(s, d, message)
 }
 
-// Notified implements upstream.Host. Changes of lists count only on the shared session,
-// because all clients see the same lists.
+// Notified implements upstream.Host. Changes of lists count only on a session whose lists
+// clients see.
 func (s *Session) Notified(method string, params []byte, to []upstream.Client) {
 	isList := strings.HasSuffix(method, "/list_changed")
-	if isList && s.Owner != nil {
+	if isList && s.supervisor.usesSharedLists() {
 		return
 	}
 	for _, k := range lists.Kinds {

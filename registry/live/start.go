@@ -20,8 +20,8 @@ import (
 	"mcpx/registry/lists"
 )
 
-// start opens a session and publishes it, with the upstream's lists unless a client owns it,
-// within the start-up limit.
+// start opens a session and publishes it, with the upstream's lists unless it uses those of
+// the shared session, within the start-up limit.
 func (s *Supervisor) start(ctx context.Context) (*Session, error) {
 	if err := cmp.Or(ctx.Err(), s.needsHeaders()); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (s *Supervisor) dial(ctx context.Context) (*Session, error) {
 // there is no such tool.
 func (s *Supervisor) inputSchema(tool string) []byte {
 	u := s.Upstream()
-	if s.client != nil {
+	if s.usesSharedLists() {
 		u = s.base.Upstream()
 	}
 	if t := u.Tool(tool); t != nil {
@@ -113,15 +113,22 @@ func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, con
 	return context.WithTimeoutCause(ctx, c.StartupTimeout, limit)
 }
 
-// publishReady publishes the upstream as ready, with all lists of the new session. A client's
-// own session uses the lists of the shared one.
+// usesSharedLists reports whether clients see the lists of the shared session instead of those
+// of this upstream.
+func (s *Supervisor) usesSharedLists() bool { return s.client != nil && !s.Config().ListsPerOwner() }
+
+// publishReady publishes the upstream as ready, with all lists of the new session unless it
+// uses those of the shared one.
 func (s *Supervisor) publishReady(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
 	capabilities := rawjson.Get(handshake, "capabilities")
+	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
+	instructions = session.Redact(instructions)
 	setReady := func(u *Upstream) {
 		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
 		u.Capabilities, u.Session, u.stderr = capabilities, session, s.stderr.Load()
+		u.SetInstructions(instructions)
 	}
-	if s.client != nil {
+	if s.usesSharedLists() {
 		ready := s.group.host.Opened(session, capabilities)
 		s.publish(setReady)
 		ready()
@@ -133,14 +140,11 @@ func (s *Supervisor) publishReady(ctx context.Context, session *Session, handsha
 		return err
 	}
 	s.remember(session, handshake)
-	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
-	instructions = session.Redact(instructions)
 	ready := s.group.host.Opened(session, capabilities)
 	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
 	s.publishLists(session, read, func(u *Upstream) {
 		setReady(u)
 		u.StartupTime, u.ListedAt, u.isStale, u.announced = took, time.Now(), false, announced
-		u.SetInstructions(instructions)
 		u.Revision, u.Software = session.Revision(handshake), s.software(softwareInfo(handshake))
 	})
 	ready()

@@ -23,7 +23,7 @@ type Supervisor struct {
 	group    *Group
 	base     *Supervisor                  // of the upstream in the catalog; itself if it has no owner
 	owner    string                       // the client or caller whose own upstream it is; empty: it is in the catalog
-	client   upstream.Client              // the owner if it is a client; its session has no lists of its own
+	client   upstream.Client              // the owner if it is a client
 	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
 	log      zerolog.Logger
 	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
@@ -81,6 +81,9 @@ func (s *Supervisor) For(c *config.Upstream, owner string, client upstream.Clien
 	own := New(s.group, c)
 	own.base, own.owner, own.client = s, owner, client
 	own.log = own.log.With().Str("isolation", string(c.Isolation)).Logger()
+	if client != nil && c.ListsPerOwner() {
+		own.Upstream().Inherit(s.Upstream())
+	}
 	return own
 }
 
@@ -112,6 +115,10 @@ func (s *Supervisor) Change(change func(u *Upstream)) (now *Upstream, wake func(
 
 // publish changes the state of the upstream, and shows it to clients.
 func (s *Supervisor) publish(change func(u *Upstream)) { s.group.host.Publish(s, change) }
+
+// Relist makes a running upstream read all its lists again. Calls wait for them if only
+// approved items may be used.
+func (s *Supervisor) Relist() { s.refresh.Note(upstream.Listable...) }
 
 // Start starts an upstream that does not run.
 func (s *Supervisor) Start() { s.wake.Notify() }

@@ -98,9 +98,10 @@ func (u *Upstream) InFirstStart() bool {
 }
 
 // NeedsStart reports whether a call must wait for the upstream's next start, which may
-// change its lists.
+// change its lists. After a failure the call need not wait, unless only approved items may be
+// used.
 func (u *Upstream) NeedsStart() bool {
-	return u.isStale && (u.State == Idle || u.State == Starting || u.State == Waiting)
+	return (u.isStale || u.IsBlocking()) && (u.State == Idle || u.State == Starting || u.State == Waiting)
 }
 
 // MayStart reports whether a call can start the upstream.
@@ -116,6 +117,16 @@ func (u *Upstream) IsListed() bool {
 // Has reports whether the upstream declared a capability.
 func (u *Upstream) Has(capability string) bool {
 	return !rawjson.IsNull(rawjson.Get(u.Capabilities, capability))
+}
+
+// Inherit sets the lists to those of another upstream with the same lock, until its own are
+// read. The instructions of an open session stay.
+func (u *Upstream) Inherit(base *Upstream) {
+	instructions := u.SentInstructions()
+	u.Lists, u.ListedAt, u.isStale = base.Lists.With(u.Config), base.ListedAt, true
+	if u.Session != nil {
+		u.SetInstructions(instructions)
+	}
 }
 
 // Apply changes the config of an upstream that keeps its session.
