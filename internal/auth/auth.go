@@ -82,7 +82,7 @@ func (x *Accounts) Account(s Settings, caller string) *Account {
 		caller:   caller,
 		origin:   originOf(s.URL),
 		key:      fmt.Sprintf("token-%x", sum[:16]),
-		client:   newGuard(s.URL).client(),
+		client:   newGuard(s).client(),
 		now:      time.Now,
 		turn:     make(chan struct{}, 1),
 		looking:  make(chan struct{}, 1),
