@@ -113,6 +113,27 @@ func TestSignInByElicitation(t *testing.T) {
 	p.waitReceived("notifications/elicitation/complete", 2)
 }
 
+// TestSignInElsewhereDuringACall: a call that waits for a person goes on when the person signs
+// in with the command line instead.
+func TestSignInElsewhereDuringACall(t *testing.T) {
+	t.Parallel()
+	s := authtest.New(t)
+	state := stateFolder(t)
+	p := start(t, needsOAuth(s.URL), options{env: []string{state}})
+	p.initializeAs("2025-11-25", `{"elicitation":{"url":{}}}`)
+	p.send("1", "tools/call", execParams("locked", "hello", `{}`))
+	asked := p.waitReceived("elicitation/create", 1)[0]
+	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, asked.ID)) // and opens no page
+	login := exec.Command(binary, "auth", "login", p.cmd.Args[1], "locked")
+	login.Env = append(environment(t), state, browserVariable+"=1", "BROWSER="+os.Args[0])
+	if out, err := login.CombinedOutput(); err != nil {
+		t.Fatalf("auth login: %v\n%s", err, out)
+	}
+	if got := textOf(t, string(p.answer("1").Result), false); got != "hello" {
+		t.Errorf("after the sign-in: %s", got)
+	}
+}
+
 // TestSignInPage: the HTTP front has a page that signs in.
 func TestSignInPage(t *testing.T) {
 	t.Parallel()

@@ -432,6 +432,32 @@ func TestWait(t *testing.T) {
 	mustCall(t, a)
 }
 
+// TestStatusWhileOneWaits: whoever reads the status does not take the news from those who wait
+// for a sign-in by another process.
+func TestStatusWhileOneWaits(t *testing.T) {
+	s := authtest.New(t)
+	open := testStore(t)
+	a, other := New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, ""), New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	if _, err := call(t, a, "tools/list"); err == nil {
+		t.Fatal("no sign-in was needed")
+	}
+	waiting := make(chan error, 1)
+	go func() { waiting <- a.Wait(t.Context()) }()
+	signIn(t, other)
+	for range 2 {
+		if status, err := a.Status(t.Context()); err != nil || !status.SignedIn {
+			t.Errorf("%+v, %v", status, err)
+		}
+		if !a.Changed(t.Context()) {
+			t.Error("the account does not know about the sign-in, and nothing has changed")
+		}
+	}
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
+	mustCall(t, a)
+}
+
 // TestOrigin: the token goes to the upstream's origin only.
 func TestOrigin(t *testing.T) {
 	s := authtest.New(t)

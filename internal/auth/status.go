@@ -20,23 +20,21 @@ type Status struct {
 	Store    string    `json:"-"`                 // where the tokens are
 }
 
-// Status reads the stored sign-in.
+// Status reads the stored sign-in. It changes nothing: those who wait for a sign-in still
+// notice it.
 func (a *Account) Status(ctx context.Context) (Status, error) {
-	c, err := a.load(ctx)
-	if err != nil {
-		return Status{}, err
-	}
-	a.mu.Lock()
-	isEncrypted, lost := isSealed([]byte(a.stored)), a.lost
-	a.mu.Unlock()
+	found, err := a.peek(ctx)
+	c := found.creds
 	switch {
-	case lost != "":
-		return Status{}, fmt.Errorf("%w; sign in again", lost)
+	case err != nil:
+		return Status{}, err
+	case found.lost != "":
+		return Status{}, fmt.Errorf("%w; sign in again", found.lost)
 	case c == nil:
 		return Status{}, nil
 	}
 	place := a.accounts.vault.Place
-	if isEncrypted {
+	if isSealed([]byte(found.stored)) {
 		place += " (encrypted)"
 	}
 	return Status{
