@@ -134,6 +134,45 @@ func TestSignInElsewhereDuringACall(t *testing.T) {
 	}
 }
 
+// TestServeNeedsMoreAccess: after a call that lacked access, the server says so in the same
+// words everywhere, until another process has got that access.
+func TestServeNeedsMoreAccess(t *testing.T) {
+	t.Parallel()
+	s := authtest.New(t)
+	s.CallScope = "write"
+	state := stateFolder(t)
+	h := serveHTTP(t, needsOAuth(s.URL), options{env: []string{state}})
+	c := h.client("/mcp")
+	login := func(args ...string) {
+		cmd := exec.Command(binary, append([]string{"auth", "login", h.cmd.Args[1], "locked"}, args...)...)
+		cmd.Env = append(environment(t), state, browserVariable+"=1", "BROWSER="+os.Args[0])
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("auth login: %v\n%s", err, out)
+		}
+	}
+	login()
+	want := textOf(t, c.result("tools/call", execParams("locked", "hello", `{}`)), true)
+	if !strings.HasPrefix(want, "locked needs more access (write): run mcpx auth login") || !strings.Contains(want, "--scope write") {
+		t.Fatalf("exec: %s", want)
+	}
+	reason := strings.TrimPrefix(want, "locked ")
+	if got := strings.Split(c.exec("mcpx", "servers", `{}`), "\n")[0]; got != want {
+		t.Errorf("servers: %s, want %s", got, want)
+	}
+	if got := textOf(t, c.result("tools/call", `{"name":"inspect","arguments":{"server_name":"locked"}}`), false); !strings.Contains(got, "("+reason+")") {
+		t.Errorf("inspect: %s, want %s", got, reason)
+	}
+	c.try(http.MethodGet, "/status", "").want(t, "the state", http.StatusOK, `"state":"needs more access","reason":`+quote(reason))
+	login("--scope", "write")
+	eventually(t, "nothing has called it", func() (string, bool) {
+		got := c.exec("mcpx", "servers", `{}`)
+		return got, strings.HasPrefix(got, "locked: ready")
+	})
+	if got := c.exec("locked", "hello", `{}`); got != "hello" {
+		t.Errorf("with more access: %s", got)
+	}
+}
+
 // TestSignInPage: the HTTP front has a page that signs in.
 func TestSignInPage(t *testing.T) {
 	t.Parallel()

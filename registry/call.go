@@ -44,6 +44,7 @@ func (r *Registry) send(ctx context.Context, server string, q upstream.Request, 
 			go r.callInBackground(ctx, server, q, failedTry{s, err}, done)
 			return
 		}
+		s.NoteEnd(q, err)
 		done(result, line, err)
 	})
 	if err != nil { // not sent
@@ -120,6 +121,7 @@ func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.
 		case ok:
 			return r.callWhenReady(ctx, server, q, failedTry{s, err})
 		case !errors.Is(err, rpc.ErrClosed):
+			s.NoteEnd(q, err)
 			return s, result, err
 		}
 		last = failedTry{s, err}

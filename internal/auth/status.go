@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -18,6 +19,37 @@ type Status struct {
 	Expires  time.Time `json:"expires,omitzero"`  // of the access token; zero: unknown
 	Renews   bool      `json:"renews"`            // mcpx renews the access token by itself
 	Store    string    `json:"-"`                 // where the tokens are
+}
+
+// Has reports whether there is a sign-in with these scopes.
+func (s Status) Has(scopes []string) bool { return s.SignedIn && covered(scopes, s.Scopes) }
+
+// covered reports whether all scopes were granted.
+func covered(scopes, granted []string) bool {
+	return !slices.ContainsFunc(scopes, func(s string) bool { return !slices.Contains(granted, s) })
+}
+
+// Has reports whether the credentials that the account uses have these scopes. It reads
+// nothing.
+func (a *Account) Has(scopes []string) bool {
+	c, _ := a.known()
+	return c != nil && covered(scopes, c.Scopes)
+}
+
+// Granted waits until a sign-in with these scopes is stored, by this process or another one.
+func (a *Account) Granted(ctx context.Context, scopes []string) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		if status, err := a.Status(ctx); err == nil && status.Has(scopes) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // Status reads the stored sign-in. It changes nothing: those who wait for a sign-in still
