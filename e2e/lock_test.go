@@ -37,7 +37,7 @@ const definitions = `{
 // newLocked writes the config and approves the server.
 func newLocked(t *testing.T) *locked {
 	t.Helper()
-	l := &locked{t: t, answers: writeFile(t, "answers.json", definitions), env: []string{cacheFolder(t)}}
+	l := &locked{t: t, answers: writeFile(t, "answers.json", definitions), env: cacheFolder(t)}
 	l.config = writeConfig(t, map[string]any{"mcpServers": map[string]any{"s": mcptest.Upstream(t, "-full", "-answers", l.answers)}})
 	if text, code := l.run("pin"); code != 0 {
 		t.Fatalf("pin: %s", text)
@@ -404,8 +404,8 @@ func TestStoredSecretsStayHidden(t *testing.T) {
 	server := mcptest.Upstream(t, "-tools-file", tools, "-token", "x")
 	server["env"].(map[string]string)["API_KEY"] = "${file:" + writeFile(t, "key", secret+"\n") + "}"
 	cache, config := t.TempDir(), lazy(map[string]any{"a": server})
-	env := []string{"XDG_CACHE_HOME=" + cache}
-	list(t, map[string]any{"a": server}, env[0])
+	env := []string{"XDG_CACHE_HOME=" + cache, stateFolder(t)}
+	list(t, map[string]any{"a": server}, env)
 	p := start(t, config, options{env: env, flags: []string{"--log-level", "debug"}})
 	p.initialize()
 	said := []string{p.inspect("a", ""), p.inspect("a", "leaky")} // from the cache

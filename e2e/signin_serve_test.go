@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -111,6 +112,44 @@ func TestSignInByElicitation(t *testing.T) {
 		t.Errorf("after the person has granted more access: %s", got)
 	}
 	p.waitReceived("notifications/elicitation/complete", 2)
+}
+
+// TestTokensThatOthersCouldRead: mcpx repairs the permissions of tokens, says so, and uses them.
+func TestTokensThatOthersCouldRead(t *testing.T) {
+	t.Parallel()
+	s := authtest.New(t)
+	person := newPerson(t, s.URL)
+	person.want(0, "signed in to locked", "auth", "login", person.config, "locked")
+	state := ""
+	for _, variable := range person.env {
+		if folder, ok := strings.CutPrefix(variable, "XDG_STATE_HOME="); ok {
+			state = folder
+		}
+	}
+	tokens := filepath.Join(state, "mcpx", "tokens")
+	files, err := filepath.Glob(filepath.Join(tokens, "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the folder has %v, %v", files, err)
+	}
+	open := func() {
+		if err := errors.Join(os.Chmod(tokens, 0o755), os.Chmod(files[0], 0o644)); err != nil { //nolint:gosec // on purpose
+			t.Fatal(err)
+		}
+	}
+	open()
+	person.want(0, "warning: other users could read "+tokens, "auth", "status", person.config)
+	open()
+	p := start(t, needsOAuth(s.URL), options{env: []string{"XDG_STATE_HOME=" + state}})
+	p.initialize()
+	if got := p.exec("locked", "hello", `{}`); got != "hello" {
+		t.Errorf("a call: %s", got)
+	}
+	p.waitStderrCount("other users could read this", 2)
+	for path, want := range map[string]os.FileMode{tokens: 0o700, files[0]: 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
 }
 
 // TestSignInElsewhereDuringACall: a call that waits for a person goes on when the person signs
