@@ -44,7 +44,7 @@ func newLocked(t *testing.T) *locked {
 // newLockedWith is newLocked with more settings of the server.
 func newLockedWith(t *testing.T, more map[string]any) *locked {
 	t.Helper()
-	l := &locked{t: t, answers: writeFile(t, "answers.json", definitions), env: []string{cacheFolder(t)}}
+	l := &locked{t: t, answers: writeFile(t, "answers.json", definitions), env: cacheFolder(t)}
 	l.config = writeConfig(t, map[string]any{"mcpServers": map[string]any{"s": entry(mcptest.Upstream(t, "-full", "-answers", l.answers), more)}})
 	if text, code := l.run("pin"); code != 0 {
 		t.Fatalf("pin: %s", text)
@@ -533,8 +533,8 @@ func TestStoredSecretsStayHidden(t *testing.T) {
 	server := mcptest.Upstream(t, "-tools-file", tools, "-token", "x")
 	server["env"].(map[string]string)["API_KEY"] = "${file:" + writeFile(t, "key", secret+"\n") + "}"
 	cache, config := t.TempDir(), lazy(map[string]any{"a": server})
-	env := []string{"XDG_CACHE_HOME=" + cache}
-	list(t, map[string]any{"a": server}, env[0])
+	env := []string{"XDG_CACHE_HOME=" + cache, stateFolder(t)}
+	list(t, map[string]any{"a": server}, env)
 	p := start(t, config, options{env: env, flags: []string{"--log-level", "debug"}})
 	p.initialize()
 	said := []string{p.inspect("a", ""), p.inspect("a", "leaky")} // from the cache

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -111,6 +112,104 @@ func TestSignInByElicitation(t *testing.T) {
 		t.Errorf("after the person has granted more access: %s", got)
 	}
 	p.waitReceived("notifications/elicitation/complete", 2)
+}
+
+// TestTokensThatOthersCouldRead: mcpx repairs the permissions of tokens, says so, and uses them.
+func TestTokensThatOthersCouldRead(t *testing.T) {
+	t.Parallel()
+	s := authtest.New(t)
+	person := newPerson(t, s.URL)
+	person.want(0, "signed in to locked", "auth", "login", person.config, "locked")
+	state := ""
+	for _, variable := range person.env {
+		if folder, ok := strings.CutPrefix(variable, "XDG_STATE_HOME="); ok {
+			state = folder
+		}
+	}
+	tokens := filepath.Join(state, "mcpx", "tokens")
+	files, err := filepath.Glob(filepath.Join(tokens, "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the folder has %v, %v", files, err)
+	}
+	open := func() {
+		if err := errors.Join(os.Chmod(tokens, 0o755), os.Chmod(files[0], 0o644)); err != nil { //nolint:gosec // on purpose
+			t.Fatal(err)
+		}
+	}
+	open()
+	person.want(0, "warning: other users could read "+tokens, "auth", "status", person.config)
+	open()
+	p := start(t, needsOAuth(s.URL), options{env: []string{"XDG_STATE_HOME=" + state}})
+	p.initialize()
+	if got := p.exec("locked", "hello", `{}`); got != "hello" {
+		t.Errorf("a call: %s", got)
+	}
+	p.waitStderrCount("other users could read this", 2)
+	for path, want := range map[string]os.FileMode{tokens: 0o700, files[0]: 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+}
+
+// TestSignInElsewhereDuringACall: a call that waits for a person goes on when the person signs
+// in with the command line instead.
+func TestSignInElsewhereDuringACall(t *testing.T) {
+	t.Parallel()
+	s := authtest.New(t)
+	state := stateFolder(t)
+	p := start(t, needsOAuth(s.URL), options{env: []string{state}})
+	p.initializeAs("2025-11-25", `{"elicitation":{"url":{}}}`)
+	p.send("1", "tools/call", execParams("locked", "hello", `{}`))
+	asked := p.waitReceived("elicitation/create", 1)[0]
+	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, asked.ID)) // and opens no page
+	login := exec.Command(binary, "auth", "login", p.cmd.Args[1], "locked")
+	login.Env = append(environment(t), state, browserVariable+"=1", "BROWSER="+os.Args[0])
+	if out, err := login.CombinedOutput(); err != nil {
+		t.Fatalf("auth login: %v\n%s", err, out)
+	}
+	if got := textOf(t, string(p.answer("1").Result), false); got != "hello" {
+		t.Errorf("after the sign-in: %s", got)
+	}
+}
+
+// TestServeNeedsMoreAccess: after a call that lacked access, the server says so in the same
+// words everywhere, until another process has got that access.
+func TestServeNeedsMoreAccess(t *testing.T) {
+	t.Parallel()
+	s := authtest.New(t)
+	s.CallScope = "write"
+	state := stateFolder(t)
+	h := serveHTTP(t, needsOAuth(s.URL), options{env: []string{state}})
+	c := h.client("/mcp")
+	login := func(args ...string) {
+		cmd := exec.Command(binary, append([]string{"auth", "login", h.cmd.Args[1], "locked"}, args...)...)
+		cmd.Env = append(environment(t), state, browserVariable+"=1", "BROWSER="+os.Args[0])
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("auth login: %v\n%s", err, out)
+		}
+	}
+	login()
+	want := textOf(t, c.result("tools/call", execParams("locked", "hello", `{}`)), true)
+	if !strings.HasPrefix(want, "locked needs more access (write): run mcpx auth login") || !strings.Contains(want, "--scope write") {
+		t.Fatalf("exec: %s", want)
+	}
+	reason := strings.TrimPrefix(want, "locked ")
+	if got := strings.Split(c.exec("mcpx", "servers", `{}`), "\n")[0]; got != want {
+		t.Errorf("servers: %s, want %s", got, want)
+	}
+	if got := textOf(t, c.result("tools/call", `{"name":"inspect","arguments":{"server_name":"locked"}}`), false); !strings.Contains(got, "("+reason+")") {
+		t.Errorf("inspect: %s, want %s", got, reason)
+	}
+	c.try(http.MethodGet, "/status", "").want(t, "the state", http.StatusOK, `"state":"needs more access","reason":`+quote(reason))
+	login("--scope", "write")
+	eventually(t, "nothing has called it", func() (string, bool) {
+		got := c.exec("mcpx", "servers", `{}`)
+		return got, strings.HasPrefix(got, "locked: ready")
+	})
+	if got := c.exec("locked", "hello", `{}`); got != "hello" {
+		t.Errorf("with more access: %s", got)
+	}
 }
 
 // TestSignInPage: the HTTP front has a page that signs in.

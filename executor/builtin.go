@@ -190,7 +190,7 @@ func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, err
 		fmt.Fprintf(&b, "the config file has changed, but is not in use: %s\n", problem)
 	}
 	for _, u := range e.registry.For(c.Client).Catalog().Upstreams {
-		if u.NeedsPerson() {
+		if u = u.Shown(); u.NeedsPerson() {
 			fmt.Fprintf(&b, "%s %s\n", u.Name, u.Reason)
 			continue
 		}

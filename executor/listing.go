@@ -69,6 +69,7 @@ func (e *Executor) wholeListing(c upstream.Client, u *live.Upstream) string {
 // heading returns the first line of a listing: the upstream, its number of tools, its
 // state and its instructions. It has at most budget tokens.
 func heading(u *live.Upstream, shown, budget int) string {
+	u = u.Shown()
 	head := fmt.Sprintf("%s: %s", u.Name, plain.Count(len(u.Tools), "tool"))
 	if shown != len(u.Tools) {
 		head += fmt.Sprintf(", %d shown", shown)
@@ -194,6 +195,7 @@ func describedServer(u *live.Upstream) string {
 }
 
 func serverLine(u *live.Upstream) string {
+	u = u.Shown()
 	line := fmt.Sprintf("%s: %s, %s", u.Name, u.State, plain.Count(len(u.Tools), "tool"))
 	if review := u.Review(); review != "" {
 		line += "; " + review
@@ -201,7 +203,7 @@ func serverLine(u *live.Upstream) string {
 	return line
 }
 
-func serverName(u *live.Upstream) string { return fmt.Sprintf("%s: %s", u.Name, u.State) }
+func serverName(u *live.Upstream) string { return fmt.Sprintf("%s: %s", u.Name, u.Shown().State) }
 
 // match returns the tools that a pattern matches, in the upstream's order. A pattern is
 // a name, a glob, or a comma-separated list of these.

@@ -19,7 +19,8 @@ import (
 
 // Send sends a request to an upstream. It never waits: if the session is not open yet, a
 // goroutine waits for it. done gets the end once: the result, or an error of Session.Send
-// or *live.Unavailable. A request that was sent is never sent again.
+// or *live.Unavailable. A request that was sent is never sent again, unless the upstream had
+// forgotten the session and so did not run it. Then it is sent once more, in a new session.
 func (r *Registry) Send(ctx context.Context, server string, q upstream.Request, done rpc.Done) {
 	if r.tracer == nil {
 		r.send(ctx, server, q, done)
@@ -36,24 +37,25 @@ func (r *Registry) Send(ctx context.Context, server string, q upstream.Request, 
 func (r *Registry) send(ctx context.Context, server string, q upstream.Request, done rpc.Done) {
 	s := r.sessionNow(server, q.Client)
 	if s == nil || s.IsModern() || s.MustPrepare(q.Client) {
-		go r.callInBackground(ctx, server, q, nil, done)
+		go r.callInBackground(ctx, server, q, failedTry{}, done)
 		return
 	}
 	err := s.Send(ctx, q, r.limits(server), func(result, line []byte, err error) {
-		if errors.Is(err, rpc.ErrClosed) { // the link accepted the request, but could not send it
-			go r.callInBackground(ctx, server, q, s, done)
+		if errors.Is(err, rpc.ErrClosed) { // the link accepted the request, but it was not sent, or not run
+			go r.callInBackground(ctx, server, q, failedTry{s, err}, done)
 			return
 		}
+		s.NoteEnd(q, err)
 		done(result, line, err)
 	})
 	if err != nil { // not sent
-		go r.callInBackground(ctx, server, q, nil, done)
+		go r.callInBackground(ctx, server, q, failedTry{}, done)
 	}
 }
 
 // callInBackground makes a call with callWhenReady and passes its end to done. A panic ends only
 // this call.
-func (r *Registry) callInBackground(ctx context.Context, server string, q upstream.Request, ending *live.Session, done rpc.Done) {
+func (r *Registry) callInBackground(ctx context.Context, server string, q upstream.Request, last failedTry, done rpc.Done) {
 	isDone := false
 	defer func() {
 		if p := recover(); p != nil {
@@ -63,7 +65,7 @@ func (r *Registry) callInBackground(ctx context.Context, server string, q upstre
 			}
 		}
 	}()
-	_, result, err := r.callWhenReady(ctx, server, q, ending)
+	_, result, err := r.callWhenReady(ctx, server, q, last)
 	isDone = true
 	done(result, nil, err)
 }
@@ -71,7 +73,7 @@ func (r *Registry) callInBackground(ctx context.Context, server string, q upstre
 // Call is Send for callers that wait.
 func (r *Registry) Call(ctx context.Context, server string, q upstream.Request) ([]byte, error) {
 	q, span := r.startSpan(ctx, server, q)
-	_, result, err := r.callWhenReady(ctx, server, q, nil)
+	_, result, err := r.callWhenReady(ctx, server, q, failedTry{})
 	endSpan(ctx, span, result, err)
 	return result, err
 }
@@ -79,15 +81,28 @@ func (r *Registry) Call(ctx context.Context, server string, q upstream.Request) 
 // maxTries is how many sessions a call tries that end before they can send it.
 const maxTries = 2
 
+// failedTry is a try to make a call that the upstream did not run. The zero failedTry is none.
+type failedTry struct {
+	session *live.Session
+	err     error // an rpc.ErrClosed
+}
+
 // callWhenReady makes a call as soon as there is a session for it, and returns that session.
-// ending is the session that could not send the request, if there is one: callWhenReady then
-// waits for the next session.
-func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.Request, ending *live.Session) (s *live.Session, result []byte, err error) {
-	starting, cancel := r.startLimit(ctx, server, q.Begun)
+// After a failed try it waits for the next session.
+func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.Request, last failedTry) (s *live.Session, result []byte, err error) {
+	limits, begun := r.limits(server), q.Begun
+	_, isForgotten := errors.AsType[*upstream.Forgotten](last.err)
+	if isForgotten { // it has used a part of its time, and needs a start only now
+		var cancel context.CancelFunc
+		ctx, cancel = totalLimit(ctx, server, limits.Total, begun)
+		defer cancel()
+		limits.Total, begun = 0, time.Time{}
+	}
+	starting, cancel := r.startLimit(ctx, server, begun)
 	defer cancel()
 	v := r.forCalls(q.Client)
 	for tries := 0; ; tries++ {
-		if err := r.waitForEnd(starting, ending); err != nil {
+		if err := r.waitForEnd(starting, last.session); err != nil {
 			return nil, nil, v.explain(server, err)
 		}
 		if u := v.current(server); u != nil && tries >= maxTries && u.State != live.Ready { // it ends again and again
@@ -99,11 +114,21 @@ func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.
 		if err := withheld(s, q); err != nil {
 			return nil, nil, err
 		}
-		result, err = s.Call(ctx, q, r.limits(server))
-		if !errors.Is(err, rpc.ErrClosed) {
+		if isForgotten && !r.offers(server, q) {
+			return nil, nil, &upstream.Unanswered{Server: server, Reason: "the server has forgotten the session, and the new one does not offer the tool as before; the call was not made"}
+		}
+		result, err = s.Call(ctx, q, limits)
+		again, ok := errors.AsType[*upstream.Forgotten](err)
+		switch {
+		case ok && isForgotten:
+			return nil, nil, &upstream.Unanswered{Server: server, Reason: again.Reason + ", and then the new session as well; the call was not made"}
+		case ok:
+			return r.callWhenReady(ctx, server, q, failedTry{s, err})
+		case !errors.Is(err, rpc.ErrClosed):
+			s.NoteEnd(q, err)
 			return s, result, err
 		}
-		ending = s
+		last = failedTry{s, err}
 	}
 }
 
@@ -121,6 +146,28 @@ func withheld(s *live.Session, q upstream.Request) error {
 		return &live.Unavailable{Server: u.Name, Reason: u.Review()}
 	}
 	return nil
+}
+
+// offers reports whether the client of a request may still use what it names: a tool may be
+// gone, or wait for a review, since the call was checked.
+func (r *Registry) offers(server string, q upstream.Request) bool {
+	if q.Method != "tools/call" {
+		return true
+	}
+	name, _ := rawjson.String(rawjson.Get(q.Params, "name"))
+	u := r.For(q.Client).Catalog().Upstream(server)
+	return u != nil && u.Tool(name) != nil
+}
+
+// totalLimit bounds a call that began then. A limit of 0 is none.
+func totalLimit(ctx context.Context, server string, limit time.Duration, begun time.Time) (context.Context, context.CancelFunc) {
+	if limit == 0 {
+		return ctx, func() {}
+	}
+	if begun.IsZero() {
+		begun = time.Now()
+	}
+	return context.WithDeadlineCause(ctx, begun.Add(limit), &upstream.Timeout{Server: server, Key: "max_timeout", Limit: limit})
 }
 
 // waitForEnd waits until sessionFor no longer returns s, which is ending. It does not

@@ -91,8 +91,8 @@ func TestFillsDoNotWaitForUsers(t *testing.T) {
 // started.
 func TestLazyWithCache(t *testing.T) {
 	folder := t.TempDir()
-	inTime(t, &fake{pings: never, cache: listcache.New(folder, zerolog.Nop())}, func(t *testing.T, _ *Registry) { after(time.Second) }, func(u *config.Upstream) { u.Command = "x" })
-	second := &fake{pings: never, cache: listcache.New(folder, zerolog.Nop())}
+	inTime(t, &fake{pings: never, cache: listcache.New(folder, folder+"-key", zerolog.Nop())}, func(t *testing.T, _ *Registry) { after(time.Second) }, func(u *config.Upstream) { u.Command = "x" })
+	second := &fake{pings: never, cache: listcache.New(folder, folder+"-key", zerolog.Nop())}
 	inTime(t, second, func(t *testing.T, r *Registry) {
 		expect(t, r, second, live.Idle, 0)
 		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil || u.ListedAt.IsZero() || !u.Has("tools") || u.InFirstStart() {
@@ -111,7 +111,7 @@ func TestLazyWithCache(t *testing.T) {
 		all.Wait()
 		expect(t, r, second, live.Ready, 1)
 	}, lazy, func(u *config.Upstream) { u.Command = "x" })
-	third := &fake{pings: never, cache: listcache.New(folder, zerolog.Nop())}
+	third := &fake{pings: never, cache: listcache.New(folder, folder+"-key", zerolog.Nop())}
 	inTime(t, third, func(t *testing.T, r *Registry) { expect(t, r, third, live.Ready, 1) }, lazy, func(u *config.Upstream) { u.Command = "another" })
 }
 
@@ -124,7 +124,7 @@ func TestUnusableCacheIsLogged(t *testing.T) {
 	}
 	eager, one, two := mcptest.Upstream(t), mcptest.Upstream(t), mcptest.Upstream(t)
 	one["start"], two["start"] = "lazy", "lazy"
-	_, l := runWith(t, Options{Cache: listcache.New(filepath.Join(file, "cache"), zerolog.Nop())}, map[string]any{"eager": eager, "one": one, "two": two})
+	_, l := runWith(t, Options{Cache: listcache.New(filepath.Join(file, "cache"), filepath.Join(t.TempDir(), "key"), zerolog.Nop())}, map[string]any{"eager": eager, "one": one, "two": two})
 	l.waitFor(t, "could not save the lists", 3)
 	if n := l.count(`"level":"warn"`); n != 1 {
 		t.Errorf("%d warnings, want 1:\n%s", n, l)

@@ -33,7 +33,7 @@ func TestUserUpstreams(t *testing.T) {
 	own := mcptest.Upstream(t, "-full")
 	own["isolation"] = "user"
 	folder := t.TempDir()
-	r, l := runWith(t, Options{Cache: listcache.New(folder, zerolog.Nop())}, map[string]any{"a": own})
+	r, l := runWith(t, Options{Cache: listcache.New(folder, folder+"-key", zerolog.Nop())}, map[string]any{"a": own})
 	ann, again, bob := recorderOf("1", "ann"), recorderOf("2", "ann"), recorderOf("3", "bob")
 	for _, c := range []upstream.Client{ann, again, bob} {
 		r.Attach(c)

@@ -73,7 +73,7 @@ func runWith(t *testing.T, o Options, upstreams map[string]any) (*Registry, *log
 // accountsIn returns accounts whose tokens are in a folder of the test.
 func accountsIn(t *testing.T) *auth.Accounts {
 	t.Helper()
-	return auth.New(auth.NewFiles(filepath.Join(t.TempDir(), "tokens"), auth.KindFile), zerolog.Nop())
+	return auth.New(auth.NewFiles(filepath.Join(t.TempDir(), "tokens"), auth.KindFile, nil), zerolog.Nop())
 }
 
 // Times of package live.

@@ -28,7 +28,6 @@ import (
 // remote is a real MCP server over Streamable HTTP, and over legacy SSE at /sse.
 type remote struct {
 	*httptest.Server
-	forgets   atomic.Bool // answers that it knows no session, until the next one
 	silent    atomic.Bool // answers nothing, until the next session
 	sessions  atomic.Int32
 	hangs     chan struct{} // calls of the tool that never answers
@@ -54,7 +53,6 @@ func newRemote(t *testing.T) *remote {
 		q.Body = io.NopCloser(strings.NewReader(string(body)))
 		inSession := q.Header.Get("Mcp-Session-Id") != "" || q.URL.Query().Get("sessionId") != ""
 		if !inSession {
-			r.forgets.Store(false)
 			r.silent.Store(false)
 		}
 		switch method, _ := rawjson.String(rawjson.Get(body, "method")); method {
@@ -66,8 +64,6 @@ func newRemote(t *testing.T) *remote {
 		switch {
 		case q.Header.Get("Authorization") != "Bearer key-123456":
 			http.Error(w, `{"error":{"message":"no key"}}`, http.StatusUnauthorized)
-		case r.forgets.Load():
-			http.Error(w, "no such session", http.StatusNotFound)
 		case r.silent.Load():
 			<-q.Context().Done()
 		case q.URL.Path == "/sse" || q.URL.Path == "/message":
@@ -183,24 +179,6 @@ func TestRemoteUpstream(t *testing.T) {
 	}
 	if got := mustCall(t, r, "sse", "echo", `{"text":"again"}`); got != "again" {
 		t.Errorf("got %q", got)
-	}
-}
-
-func TestRemoteForgetsItsSession(t *testing.T) {
-	remote := newRemote(t)
-	r, _ := run(t, map[string]any{"a": remote.config("", "")})
-	mustCall(t, r, "a", "echo", `{"text":"hi"}`)
-	remote.forgets.Store(true)
-	_, err := callTool(t.Context(), r, "a", "echo", `{"text":"hi"}`)
-	var lost *upstream.Lost
-	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "the server has forgotten the session") {
-		t.Errorf("error %v, want a *upstream.Lost", err)
-	}
-	if got := mustCall(t, r, "a", "echo", `{"text":"again"}`); got != "again" {
-		t.Errorf("got %q", got)
-	}
-	if n := remote.sessions.Load(); n != 2 {
-		t.Errorf("%d sessions, want 2", n)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestRevisionOfAProcess(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			upstream := mcptest.Upstream(t, append(c.flags, "-report")...)
-			cache := listcache.New(t.TempDir(), zerolog.Nop())
+			cache := listcache.New(t.TempDir(), t.TempDir()+"/key", zerolog.Nop())
 			for start, want := range [][]string{c.first, c.next} {
 				t.Run(fmt.Sprint("start ", start+1), func(t *testing.T) {
 					r, _ := runWith(t, Options{Cache: cache}, map[string]any{"a": upstream})

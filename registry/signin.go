@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"mcpx/config"
@@ -127,8 +126,7 @@ func (v View) SignedIn(ctx context.Context, server string, scopes []string) erro
 			return &live.Unavailable{Server: server, Reason: "no such server"}
 		}
 		status, ok := v.SignInStatus(ctx, server)
-		isMissing := func(scope string) bool { return !slices.Contains(status.Scopes, scope) }
-		if ok && status.SignedIn && !u.NeedsPerson() && !slices.ContainsFunc(scopes, isMissing) {
+		if ok && status.Has(scopes) && !u.NeedsPerson() {
 			return nil
 		}
 		select {

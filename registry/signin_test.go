@@ -29,6 +29,20 @@ func waitState(t *testing.T, r *Registry, want live.State) *live.Upstream {
 	}
 }
 
+// waitShown waits until people see the upstream "a" in a state.
+func waitShown(t *testing.T, r *Registry, want live.State) {
+	t.Helper()
+	for {
+		u := r.Catalog().Upstream("a")
+		if u.Shown().State == want {
+			return
+		}
+		if err := u.Superseded(t.Context()); err != nil {
+			t.Fatalf("it is %s (%s), want %s", u.Shown().State, u.Shown().Reason, want)
+		}
+	}
+}
+
 // signIn is a person who opens an address and agrees.
 func signIn(t *testing.T, address string) {
 	t.Helper()
@@ -97,6 +111,9 @@ func TestSignInStates(t *testing.T) {
 	if scopes, _ := needed.NeedsSignIn(); !slices.Equal(scopes, []string{"write"}) {
 		t.Errorf("it misses %v", scopes)
 	}
+	if u = r.Catalog().Upstream("a"); u.State != live.Ready || u.Shown().State != live.NeedsAccess || !u.Shown().NeedsPerson() || "a "+u.Shown().Reason != needed.Error() {
+		t.Errorf("%s, shown as %s: %s", u.State, u.Shown().State, u.Shown().Reason)
+	}
 	if address, err = all.BeginLocalSignIn(t.Context(), "a", []string{"write"}); err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +121,7 @@ func TestSignInStates(t *testing.T) {
 	if err := all.SignedIn(t.Context(), "a", []string{"write"}); err != nil {
 		t.Fatal(err)
 	}
+	waitShown(t, r, live.Ready) // without a call
 	if _, err := r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)}); err != nil {
 		t.Errorf("a call with more access: %v", err)
 	}
@@ -136,6 +154,49 @@ func TestCallAfterSignInElsewhere(t *testing.T) {
 	}
 	if _, err := r.For(nil).Ready(t.Context(), "a"); err != nil {
 		t.Errorf("a call right after the sign-in: %v", err)
+	}
+}
+
+// TestMissingAccess: a server that refused a call for want of access is shown as such, whoever
+// made the call. That ends when the same call works; calls of others do not matter.
+func TestMissingAccess(t *testing.T) {
+	for _, isolation := range []string{"shared", "client"} {
+		t.Run(isolation, func(t *testing.T) {
+			s := authtest.New(t)
+			accounts := accountsIn(t)
+			r, _ := runWith(t, Options{Accounts: accounts}, map[string]any{"a": map[string]any{"url": s.URL, "isolation": isolation}})
+			address, err := r.For(nil).BeginSignIn(t.Context(), "a", "http://127.0.0.1:1/callback", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, err := authtest.Browse(t.Context(), address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			account, err := accounts.Complete(t.Context(), "", back.Query())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Resume(t.Context(), account)
+			waitState(t, r, live.Ready)
+			ann := newRecorder("ann")
+			r.Attach(ann)
+			for _, row := range []struct {
+				scope, tool string
+				want        live.State
+			}{
+				{"", "hello", live.Ready},
+				{"write", "hello", live.NeedsAccess},
+				{"", "other", live.NeedsAccess},
+				{"", "hello", live.Ready},
+			} {
+				s.CallScope = row.scope
+				_, err := callFor(t.Context(), r, ann, "a", row.tool, "{}")
+				if u := r.Catalog().Upstream("a").Shown(); u.State != row.want {
+					t.Errorf("after %s with the scope %q, which ended with %v: %s", row.tool, row.scope, err, u.State)
+				}
+			}
+		})
 	}
 }
 

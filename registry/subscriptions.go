@@ -52,7 +52,7 @@ func (r *Registry) Subscribe(ctx context.Context, c upstream.Client, server, uri
 			return err
 		}
 		q, span := r.startSpan(ctx, server, resourceRequest("resources/subscribe", uri, c))
-		session, _, err := r.callWhenReady(ctx, server, q, nil)
+		session, _, err := r.callWhenReady(ctx, server, q, failedTry{})
 		endSpan(ctx, span, nil, err)
 		switch {
 		case err == nil:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -46,9 +47,10 @@ func build(m *testing.M) int {
 	return runIn(dir, m)
 }
 
-// runIn runs the benchmarks with the cache of mcpx in a folder.
+// runIn runs the benchmarks with the cache of mcpx in a folder, and the key of the cache.
 func runIn(dir string, m *testing.M) int {
-	if err := os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache")); err != nil {
+	err := errors.Join(os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache")), os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state")))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -63,8 +63,10 @@ func measureAll(folder string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(cache) }()
-	if err := os.Setenv("XDG_CACHE_HOME", cache); err != nil {
-		return err
+	for _, name := range []string{"XDG_CACHE_HOME", "XDG_STATE_HOME"} { // the key of the cache is in the second
+		if err := os.Setenv(name, cache); err != nil {
+			return err
+		}
 	}
 	if err := measure(folder); err != nil {
 		return err

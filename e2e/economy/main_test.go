@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 // result only the head is shown.
 func TestResults(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	err := measureResults(t.Context(), func(ctx context.Context, e *executor.Executor) error {
 		for _, test := range []struct {
 			tool, query string
@@ -45,6 +46,7 @@ func TestResults(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	folder := t.TempDir()
 	one := `{"tools":[{"name":"read_file","description":"Read a file.","inputSchema":{"type":"object","properties":{"path":{"type":"string","description":"` + strings.Repeat("where it is ", 20) + `"}},"required":["path"]}}]}`
 	two := `{"tools":[{"name":"send_mail","inputSchema":{"type":"object"}},{"name":"list_mail","inputSchema":{"type":"object"}}]}`

@@ -36,7 +36,7 @@ func (s *soak) command(p part, flags ...string) (*exec.Cmd, error) {
 		binary = "mcpx-sse"
 	}
 	cmd := exec.Command(filepath.Join(s.binaries, binary), append([]string{config}, flags...)...)
-	cmd.Env = append(os.Environ(), "SOAK_RUN="+s.mark+" "+p.name, "XDG_CACHE_HOME="+filepath.Join(s.dir, "cache"))
+	cmd.Env = append(os.Environ(), "SOAK_RUN="+s.mark+" "+p.name, "XDG_CACHE_HOME="+filepath.Join(s.dir, "cache"), "XDG_STATE_HOME="+filepath.Join(s.dir, "state"))
 	return cmd, nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
 	"mcpx/internal/seal"
+	"mcpx/internal/secret"
 	"mcpx/internal/store"
 	"mcpx/internal/tasks"
 	"mcpx/internal/telemetry"
@@ -88,20 +89,25 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	a.memory = newReleaser()
 	a.tracer = telemetry.New(Version(), a.log.Logger)
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
-		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
+		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), filepath.Join(secret.StateFolder(), "catalog-key"), a.log.Logger)
 	}
 	if a.store, err = openStore(c, store.Options{Log: a.log.Logger}); err != nil {
 		_ = a.log.Close()
 		_ = a.audit.Close()
 		return nil, err
 	}
-	a.Accounts = auth.New(openTokens(c, a.store), a.log.Logger)
+	a.Accounts = auth.New(openTokens(c, a.store, a.repaired), a.log.Logger)
 	var profiles []*Profile
 	for _, p := range chosen {
 		profiles = append(profiles, a.newProfile(c, p))
 	}
 	a.profiles.Store(&profiles)
 	return a, nil
+}
+
+// repaired logs that others could read a file.
+func (a *App) repaired(path string) {
+	a.log.Warn().Str("path", path).Msg("other users could read this; its permissions are repaired")
 }
 
 // Profiles returns the profiles that are served, in the order of the config.

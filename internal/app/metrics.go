@@ -132,7 +132,7 @@ func (profiles upstreams) Collect(out chan<- prometheus.Metric) {
 		for _, u := range p.Registry.Catalog().Upstreams {
 			for _, s := range live.States {
 				value := 0.0
-				if u.State == s {
+				if u.Shown().State == s {
 					value = 1
 				}
 				out <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, value, p.Name, u.Name, string(s))

@@ -9,6 +9,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/auth"
+	"mcpx/internal/editfile"
 	"mcpx/internal/seal"
 	"mcpx/internal/store"
 )
@@ -28,9 +29,9 @@ func openStore(c *config.Config, o store.Options) (*store.Redis, error) {
 
 // openTokens returns the vault of a config's tokens: in the shared store, or in files if it is
 // nil.
-func openTokens(c *config.Config, shared *store.Redis) auth.Vault {
+func openTokens(c *config.Config, shared *store.Redis, repaired editfile.Repaired) auth.Vault {
 	if shared == nil {
-		return auth.NewFiles(auth.Folder(), c.Auth.Store)
+		return auth.NewFiles(auth.Folder(), c.Auth.Store, repaired)
 	}
 	return auth.NewShared(shared, seal.New(seal.Token, c.Server.SessionKeys))
 }
@@ -39,13 +40,14 @@ func openTokens(c *config.Config, shared *store.Redis) auth.Vault {
 const personLimit = 5 * time.Second
 
 // Accounts returns the accounts of a config, which sign in to its upstreams, and a function
-// that ends their connections. Nothing is read yet.
-func Accounts(c *config.Config) (accounts *auth.Accounts, closeStore func(), err error) {
+// that ends their connections. Nothing is read yet. repaired is called for files of tokens that
+// others could read.
+func Accounts(c *config.Config, repaired editfile.Repaired) (accounts *auth.Accounts, closeStore func(), err error) {
 	shared, err := openStore(c, store.Options{Limit: personLimit})
 	if err != nil {
 		return nil, nil, err
 	}
-	return auth.New(openTokens(c, shared), zerolog.Nop()), func() { closeIfOpen(shared) }, nil
+	return auth.New(openTokens(c, shared, repaired), zerolog.Nop()), func() { closeIfOpen(shared) }, nil
 }
 
 func closeIfOpen(shared *store.Redis) {

@@ -82,7 +82,7 @@ func (x *Accounts) Account(s Settings, caller string) *Account {
 		caller:   caller,
 		origin:   originOf(s.URL),
 		key:      fmt.Sprintf("token-%x", sum[:16]),
-		client:   newGuard(s.URL).client(),
+		client:   newGuard(s).client(),
 		now:      time.Now,
 		turn:     make(chan struct{}, 1),
 		looking:  make(chan struct{}, 1),
@@ -160,9 +160,12 @@ func (a *Account) Wait(ctx context.Context) error {
 			return err
 		}
 	}
+	a.mu.Lock()
+	known := a.stored // another goroutine may read what has changed
+	a.mu.Unlock()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	for !a.Changed(ctx) {
+	for !a.differs(ctx, known) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -174,10 +177,17 @@ func (a *Account) Wait(ctx context.Context) error {
 
 // Changed reports whether Wait would return at once.
 func (a *Account) Changed(ctx context.Context) bool {
-	stored, err := a.accounts.vault.Store.Get(ctx, a.key)
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.read && err == nil && string(stored) != a.stored
+	read, known := a.read, a.stored
+	a.mu.Unlock()
+	return read && a.differs(ctx, known)
+}
+
+// differs reports whether the store has something else than what is known. A store that
+// cannot be read counts as unchanged.
+func (a *Account) differs(ctx context.Context, known string) bool {
+	stored, err := a.accounts.vault.Store.Get(ctx, a.key)
+	return err == nil && string(stored) != known
 }
 
 // Redact replaces the tokens of the sign-in in a text by ***. The secrets of the config

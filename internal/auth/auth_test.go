@@ -31,7 +31,7 @@ func newAccount(t *testing.T, settings Settings) *Account {
 // runs the tests over other stores.
 var testStore = func(t *testing.T) func() Vault {
 	folder := testFolder(t)
-	return func() Vault { return NewFiles(folder, KindFile) }
+	return func() Vault { return NewFiles(folder, KindFile, nil) }
 }
 
 func testFolder(t *testing.T) string {
@@ -134,12 +134,14 @@ func TestSharedStore(t *testing.T) {
 	}
 }
 
-// TestFilePermissions: only the user can read tokens, and a folder that others can read
-// is refused.
+// TestFilePermissions: only the user can read tokens. If others could, that is repaired and
+// said. A file that is a link is refused.
 func TestFilePermissions(t *testing.T) {
 	s := authtest.New(t)
 	folder := testFolder(t)
-	a := New(NewFiles(folder, KindFile), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	var repaired []string
+	v := NewFiles(folder, KindFile, func(path string) { repaired = append(repaired, path) })
+	a := New(v, zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 	signIn(t, a)
 	entries, err := os.ReadDir(folder)
 	if err != nil || len(entries) != 2 {
@@ -150,14 +152,28 @@ func TestFilePermissions(t *testing.T) {
 			t.Errorf("%s: %v, %v", e.Name(), info.Mode(), err)
 		}
 	}
-	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // on purpose
+	file := filepath.Join(folder, a.key+".json")
+	if err := errors.Join(os.Chmod(folder, 0o755), os.Chmod(file, 0o644)); err != nil { //nolint:gosec // on purpose
 		t.Fatal(err)
 	}
-	if _, err := a.Logout(t.Context()); err == nil || !strings.Contains(err.Error(), "chmod 700") {
-		t.Errorf("a folder that others can read: %v", err)
+	for range 2 {
+		if status, err := a.Status(t.Context()); err != nil || !status.SignedIn {
+			t.Errorf("tokens that others could read: %+v, %v", status, err)
+		}
 	}
-	if _, err := a.Begin(t.Context(), redirect, nil); err == nil || !strings.Contains(err.Error(), "chmod 700") {
-		t.Errorf("a sign-in began whose tokens cannot be saved: %v", err)
+	if want := []string{folder, file}; !slices.Equal(repaired, want) {
+		t.Errorf("repaired %q, want %q once", repaired, want)
+	}
+	for path, want := range map[string]os.FileMode{folder: 0o700, file: 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+	if err := errors.Join(os.Rename(file, file+".moved"), os.Symlink(file+".moved", file)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a link: %v", err)
 	}
 }
 
@@ -428,6 +444,32 @@ func TestWait(t *testing.T) {
 	signIn(t, other)
 	if err := a.Wait(t.Context()); err != nil {
 		t.Fatalf("after a sign-in: %v", err)
+	}
+	mustCall(t, a)
+}
+
+// TestStatusWhileOneWaits: whoever reads the status does not take the news from those who wait
+// for a sign-in by another process.
+func TestStatusWhileOneWaits(t *testing.T) {
+	s := authtest.New(t)
+	open := testStore(t)
+	a, other := New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, ""), New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	if _, err := call(t, a, "tools/list"); err == nil {
+		t.Fatal("no sign-in was needed")
+	}
+	waiting := make(chan error, 1)
+	go func() { waiting <- a.Wait(t.Context()) }()
+	signIn(t, other)
+	for range 2 {
+		if status, err := a.Status(t.Context()); err != nil || !status.SignedIn {
+			t.Errorf("%+v, %v", status, err)
+		}
+		if !a.Changed(t.Context()) {
+			t.Error("the account does not know about the sign-in, and nothing has changed")
+		}
+	}
+	if err := <-waiting; err != nil {
+		t.Error(err)
 	}
 	mustCall(t, a)
 }

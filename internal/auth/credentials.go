@@ -38,28 +38,51 @@ func (s *Settings) belongs(c *credentials) bool {
 	return (s.ClientID == "" || s.ClientID == c.Client.ID) && (s.Issuer == "" || s.Issuer == c.Issuer)
 }
 
-// load reads the credentials from the store, nil if nobody has signed in. Credentials that
-// could not be saved count as stored until another process stores some.
-func (a *Account) load(ctx context.Context) (*credentials, error) {
-	var c *credentials
+// snapshot is what the store has about a sign-in at one moment.
+type snapshot struct {
+	creds  *credentials // nil if nobody has signed in
+	stored string       // as it is in the store
+	lost   lostError    // why stored cannot be used; "" if it can
+}
+
+// peek reads the store. It changes nothing in the account, so that those who wait for a change
+// still see it. Credentials that could not be saved count as stored until another process
+// stores some.
+func (a *Account) peek(ctx context.Context) (found snapshot, err error) {
 	stored, err := a.accounts.vault.Store.Get(ctx, a.key)
 	if err == nil {
-		c, err = a.accounts.vault.open(ctx, a.key, stored)
+		found.creds, err = a.accounts.vault.open(ctx, a.key, stored)
 	}
-	lost, isLost := errors.AsType[lostError](err)
-	if err != nil && !isLost {
-		return nil, fmt.Errorf("its sign-in cannot be read: %w", err)
+	isLost := false
+	if found.lost, isLost = errors.AsType[lostError](err); err != nil && !isLost {
+		return snapshot{}, fmt.Errorf("its sign-in cannot be read: %w", err)
 	}
-	if c != nil && !a.settings.belongs(c) {
-		c = nil
+	if found.creds != nil && !a.settings.belongs(found.creds) {
+		found.creds = nil
+	}
+	found.stored = string(stored)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.unsaved && a.stored == found.stored {
+		found.creds, found.lost = a.creds, a.lost
+	}
+	return found, nil
+}
+
+// load reads the credentials from the store, nil if nobody has signed in. The account uses
+// them from now on.
+func (a *Account) load(ctx context.Context) (*credentials, error) {
+	found, err := a.peek(ctx)
+	if err != nil {
+		return nil, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.unsaved && a.stored == string(stored) {
+	if a.unsaved && a.stored == found.stored {
 		return a.creds, nil
 	}
-	a.read, a.creds, a.stored, a.lost, a.unsaved = true, c, string(stored), lost, false
-	return c, nil
+	a.read, a.creds, a.stored, a.lost, a.unsaved = true, found.creds, found.stored, found.lost, false
+	return found.creds, nil
 }
 
 // keepTime is how long a store of replicas keeps credentials after they were last saved.

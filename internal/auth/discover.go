@@ -262,7 +262,10 @@ func (a *Account) getJSON(ctx context.Context, address string, into any) (bool, 
 	}
 	r.Header.Set("Accept", "application/json")
 	response, err := a.client.Do(r)
-	if err != nil {
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return false, tooSlow(address, discoveryTime)
+	case err != nil:
 		return false, failure(err)
 	}
 	defer func() { _ = response.Body.Close() }()

@@ -3,11 +3,9 @@ package auth
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -18,7 +16,11 @@ import (
 )
 
 // files is the Store in a folder: a file for each key, which only the user can read.
-type files string
+// Permissions that are too wide are repaired. What belongs to another user is not used.
+type files struct {
+	folder   string
+	repaired editfile.Repaired
+}
 
 // maxValue bounds the size of a file.
 const maxValue = 4 << 20
@@ -31,7 +33,10 @@ func Folder() string { return filepath.Join(secret.StateFolder(), "tokens") }
 
 // Get implements Store.
 func (f files) Get(_ context.Context, key string) ([]byte, error) {
-	data, err := editfile.ReadAtMost(f.path(key), maxValue)
+	if err := editfile.PrivateFolder(f.folder, f.repaired); err != nil {
+		return nil, err
+	}
+	data, err := editfile.ReadPrivate(f.path(key), maxValue, f.repaired)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -58,26 +63,19 @@ func (f files) lock(ctx context.Context, name string) (func(), error) {
 	if err := f.create(); err != nil {
 		return nil, err
 	}
-	lock := flock.New(filepath.Join(string(f), name), flock.SetPermissions(0o600))
+	lock := flock.New(filepath.Join(f.folder, name), flock.SetPermissions(0o600))
 	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
 		return nil, err
 	}
 	return func() { _ = lock.Unlock() }, nil
 }
 
-func (f files) path(key string) string { return filepath.Join(string(f), key+".json") }
+func (f files) path(key string) string { return filepath.Join(f.folder, key+".json") }
 
-// create creates the folder. A folder that others can read is not used.
+// create creates the folder.
 func (f files) create() error {
-	if err := os.MkdirAll(string(f), 0o700); err != nil {
+	if err := os.MkdirAll(f.folder, 0o700); err != nil {
 		return err
 	}
-	info, err := os.Stat(string(f))
-	if err != nil {
-		return err
-	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("other users can read %s; run chmod 700 on it", f)
-	}
-	return nil
+	return editfile.PrivateFolder(f.folder, f.repaired)
 }

@@ -3,6 +3,7 @@ package auth
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,21 +29,26 @@ const (
 )
 
 // guard is the RoundTripper for everything that metadata points to. An upstream chooses
-// these addresses, so guard allows only https, or http on loopback, only public
-// addresses, or addresses of the upstream's own kind, and replies of at most maxReply.
+// these addresses, so guard allows only https, or http on loopback, only the addresses that
+// check allows, and replies of at most maxReply.
 type guard struct {
-	upstream string // its host name
+	upstream *url.URL
+	issuer   string // host and port of the authorization server in the config; "" if there is none
 	direct   http.RoundTripper
 	proxied  http.RoundTripper // the proxy of the environment resolves names itself
+
+	roots     *tls.Config                          // nil: the certificates of the system
+	connected func(ctx context.Context) netip.Addr // connect; tests replace it
 }
 
-func newGuard(upstream string) *guard {
-	g := &guard{}
-	if u, err := url.Parse(upstream); err == nil {
-		g.upstream = u.Hostname()
+func newGuard(s Settings) *guard {
+	g := &guard{upstream: &url.URL{}, issuer: hostPort(s.Issuer)}
+	g.connected = g.connect
+	if u, err := url.Parse(s.URL); err == nil {
+		g.upstream = u
 	}
 	direct := &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: neterr.DialTime, ControlContext: g.checkDial}).DialContext,
+		DialContext:            g.dial,
 		TLSHandshakeTimeout:    neterr.DialTime,
 		MaxResponseHeaderBytes: maxHeaders,
 		DisableKeepAlives:      true, // a few requests an hour, and nothing to close
@@ -82,7 +88,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if proxy, err := http.ProxyFromEnvironment(r); err == nil && proxy != nil {
 		transport = g.proxied
 		if ip, err := netip.ParseAddr(r.URL.Hostname()); err == nil {
-			if err := g.check(r.Context(), ip); err != nil {
+			if err := g.check(r.Context(), hostPort(r.URL.String()), ip); err != nil {
 				return nil, err
 			}
 		}
@@ -124,22 +130,93 @@ func isLoopbackName(host string) bool {
 	return h.IsLoopback()
 }
 
-// checkDial checks the address that is dialed, after names are resolved.
-func (g *guard) checkDial(ctx context.Context, _, address string, _ syscall.RawConn) error {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	return g.check(ctx, to.Addr())
+// dial connects to a host and port. Each address is checked after the name was resolved, right
+// before it is used.
+func (g *guard) dial(ctx context.Context, network, target string) (net.Conn, error) {
+	d := net.Dialer{Timeout: neterr.DialTime, ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		return g.check(ctx, strings.ToLower(target), to.Addr())
+	}}
+	return d.DialContext(ctx, network, target)
 }
 
-// check allows public addresses, and addresses of the same kind as the upstream's.
-func (g *guard) check(ctx context.Context, ip netip.Addr) error {
+// check decides about an address of a target, which is a host and port. Public addresses are
+// allowed. A loopback address needs an upstream on this machine, a private address an
+// upstream with that very address. The authorization server that the config names may have
+// both, because a person chose it. Link-local addresses and those of cloud metadata services
+// are never allowed.
+func (g *guard) check(ctx context.Context, target string, ip netip.Addr) error {
+	ip = embedded(ip)
 	kind := kindOf(ip)
-	if kind == public || kind != reserved && g.upstreamHas(ctx, kind) {
+	switch {
+	case kind == public:
+		return nil
+	case kind != loopback && kind != private:
+		return &forbidden{fmt.Sprintf("it points to %s, a %s address, which is never allowed", ip, kind)}
+	case g.issuer != "" && target == g.issuer, g.isUpstream(target):
 		return nil
 	}
-	return &forbidden{fmt.Sprintf("it points to %s, a %s address, which %s is not", ip, kind, shown(g.upstream))}
+	own := g.ownAddress(ctx)
+	if own == ip || kind == loopback && own.IsValid() && kindOf(own) == loopback {
+		return nil
+	}
+	text := fmt.Sprintf("it points to %s, a %s address, which is not the address of %s", ip, kind, shown(g.upstream.Hostname()))
+	if g.issuer == "" {
+		text += "; if you trust the authorization server there, name it in auth.issuer of the config"
+	}
+	return &forbidden{text}
+}
+
+// isUpstream reports whether a target is the upstream itself, as its certificate will prove.
+func (g *guard) isUpstream(target string) bool {
+	return g.upstream.Scheme == "https" && target == hostPort(g.upstream.String())
+}
+
+// ownAddress returns the upstream's own address: the one in its URL, or the one that it is
+// connected at. A name alone proves nothing, because its owner may give it any address. So
+// an upstream with a name must have a certificate for it, and must not be behind a proxy.
+func (g *guard) ownAddress(ctx context.Context) netip.Addr {
+	host := g.upstream.Hostname()
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return embedded(ip)
+	}
+	if isLoopbackName(host) {
+		return netip.IPv6Loopback()
+	}
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: g.upstream})
+	if g.upstream.Scheme != "https" || proxy != nil || err != nil {
+		return netip.Addr{}
+	}
+	return embedded(g.connected(ctx))
+}
+
+// connect connects to the upstream, checks its certificate, and returns the address that
+// the connection used. The address is not valid if that fails.
+func (g *guard) connect(ctx context.Context) netip.Addr {
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: neterr.DialTime}, Config: g.roots}
+	conn, err := d.DialContext(ctx, "tcp", hostPort(g.upstream.String()))
+	if err != nil {
+		return netip.Addr{}
+	}
+	defer func() { _ = conn.Close() }()
+	to, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // not valid after an error
+	return to.Addr()
+}
+
+// hostPort returns the host and port of a URL as net/http dials them; "" if it has none.
+func hostPort(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
 // forbidden is the error for an address that metadata must not lead to, and for a reply
@@ -153,49 +230,13 @@ func failure(err error) error {
 	if refused, ok := errors.AsType[*forbidden](err); ok {
 		return refused
 	}
+	if sent, ok := errors.AsType[*url.Error](err); ok && errors.Is(err, context.DeadlineExceeded) {
+		return tooSlow(sent.URL, requestTime)
+	}
 	return errors.New(neterr.Reason(err))
 }
 
-// upstreamHas reports whether the upstream has an address of that kind.
-func (g *guard) upstreamHas(ctx context.Context, kind addressKind) bool {
-	if ip, err := netip.ParseAddr(g.upstream); err == nil {
-		return kindOf(ip) == kind
-	}
-	ips, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", g.upstream) // none after an error
-	return slices.ContainsFunc(ips, func(ip netip.Addr) bool { return kindOf(ip) == kind })
-}
-
-// addressKind tells addresses apart by who can reach them.
-type addressKind string
-
-const (
-	public    addressKind = "public"
-	loopback  addressKind = "loopback"
-	private   addressKind = "private"
-	linkLocal addressKind = "link-local"
-	reserved  addressKind = "reserved"
-)
-
-var (
-	sharedSpace = netip.MustParsePrefix("100.64.0.0/10") // between a provider's customers (RFC 6598)
-	translated  = netip.MustParsePrefix("64:ff9b::/96")  // IPv4 addresses in IPv6 (RFC 6052)
-)
-
-func kindOf(ip netip.Addr) addressKind {
-	ip = ip.Unmap().WithZone("")
-	if translated.Contains(ip) {
-		bytes := ip.As16()
-		ip = netip.AddrFrom4([4]byte(bytes[12:]))
-	}
-	switch {
-	case ip.IsLoopback(), ip.IsUnspecified(): // dialing 0.0.0.0 reaches this machine
-		return loopback
-	case ip.IsPrivate(), sharedSpace.Contains(ip):
-		return private
-	case ip.IsLinkLocalUnicast():
-		return linkLocal
-	case !ip.IsGlobalUnicast():
-		return reserved
-	}
-	return public
+// tooSlow returns the error for a server that did not answer a request, or not completely.
+func tooSlow(address string, limit time.Duration) error {
+	return fmt.Errorf("%s did not send its whole answer within %s; check whether that server works, then try again", shown(originOf(address)), limit)
 }

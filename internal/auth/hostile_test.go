@@ -1,14 +1,18 @@
 package auth
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"mcpx/internal/authtest"
 )
@@ -215,21 +219,80 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestAddressKinds: an upstream allows public addresses and those of its own kind.
-func TestAddressKinds(t *testing.T) {
-	for upstream, allowed := range map[string]string{
-		"http://127.0.0.1:8000/mcp": "127.0.0.1 ::1 0.0.0.0 8.8.8.8",
-		"http://localhost:8000/mcp": "127.0.0.1 ::1 0.0.0.0 8.8.8.8",
-		"http://10.0.0.5/mcp":       "10.0.0.1 192.168.1.1 fd00::1 100.64.0.1 8.8.8.8",
-		"http://169.254.1.1/mcp":    "169.254.169.254 fe80::1 8.8.8.8",
-		"https://8.8.4.4/mcp":       "8.8.8.8 2001:4860:4860::8888 64:ff9b::808:808",
+// TestAllowedAddresses: metadata may lead to public addresses, to loopback if the upstream is
+// there, and to a private address only if the upstream is connected at that very address.
+func TestAllowedAddresses(t *testing.T) {
+	const private = "10.0.0.1 ::ffff:10.0.0.1 64:ff9b::a00:1 64:ff9b:1::a00:1 64:ff9b:1:a00:0:100:: ::10.0.0.1 2002:a00:1::1 ::ffff:0:10.0.0.1"
+	const loopback = "127.0.0.1 ::1 0.0.0.0 :: ::127.0.0.1 2002:7f00:1:: 64:ff9b:1::7f00:1"
+	const public = "8.8.8.8 2001:4860:4860::8888 64:ff9b::808:808 64:ff9b:1::808:808 64:ff9b:1:808:8:800:: 2002:808:808:: 198.18.0.1"
+	const never = "169.254.169.254 fe80::1 fe80::1%eth0 fd00:ec2::254 fd20:ce::254 100.100.100.200 168.63.129.16 192.0.0.192 " +
+		"::ffff:169.254.169.254 64:ff9b::a9fe:a9fe 2002:a9fe:a9fe:: ::169.254.169.254 224.0.0.1 ff02::1 255.255.255.255 240.0.0.1 0.1.2.3"
+	const others = "10.9.9.9 192.168.1.1 fd00::1 fec0::1 100.64.0.1"
+	for _, row := range []struct {
+		name, upstream, issuer, connected, target, allowed string
+	}{
+		{"loopback", "http://127.0.0.1:8000/mcp", "", "", "", public + " " + loopback},
+		{"localhost", "http://localhost:8000/mcp", "", "", "", public + " " + loopback},
+		{"a private address", "http://10.0.0.1/mcp", "", "", "", public + " " + private},
+		{"a link-local address", "http://169.254.169.254/mcp", "", "", "", public},
+		{"a public address", "https://8.8.4.4/mcp", "", "", "", public},
+		{"a name with a public address", "https://evil.example/mcp", "", "6.6.6.6", "", public},
+		{"a name with a private address", "https://own.example/mcp", "", "10.0.0.1", "", public + " " + private},
+		{"a name with a loopback address", "https://own.example/mcp", "", "127.0.0.1", "", public + " " + loopback},
+		{"a name with a link-local address", "https://evil.example/mcp", "", "169.254.169.254", "", public},
+		{"a name that cannot be connected to", "https://evil.example/mcp", "", "", "", public},
+		{"a name without a certificate", "http://evil.example/mcp", "", "10.0.0.1", "", public},
+		{"the upstream itself", "https://own.example/mcp", "", "", "own.example:443", public + " " + loopback + " " + private + " " + others},
+		{"a port beside the upstream", "https://own.example/mcp", "", "", "own.example:444", public},
+		{"the issuer of the config", "https://own.example/mcp", "https://sso.example:8443/realm", "", "sso.example:8443", public + " " + loopback + " " + private + " " + others},
+		{"beside the issuer of the config", "https://own.example/mcp", "https://sso.example:8443/realm", "", "other.example:8443", public},
 	} {
-		g := newGuard(upstream)
-		for _, address := range strings.Fields("127.0.0.1 ::1 0.0.0.0 10.0.0.1 192.168.1.1 fd00::1 100.64.0.1 169.254.169.254 fe80::1 224.0.0.1 ::ffff:10.0.0.1 64:ff9b::a00:1 8.8.8.8") {
-			want := strings.Contains(" "+allowed+" ", " "+address+" ") || strings.Contains(allowed, "10.0.0.1") && (address == "::ffff:10.0.0.1" || address == "64:ff9b::a00:1")
-			if err := g.check(t.Context(), netip.MustParseAddr(address)); (err == nil) != want {
-				t.Errorf("%s to %s: %v, want allowed: %v", upstream, address, err, want)
+		g := newGuard(Settings{URL: row.upstream, Issuer: row.issuer})
+		g.connected = func(context.Context) netip.Addr {
+			ip, _ := netip.ParseAddr(row.connected)
+			return ip
+		}
+		for _, address := range strings.Fields(strings.Join([]string{private, loopback, public, never, others}, " ")) {
+			want := slices.Contains(strings.Fields(row.allowed), address)
+			if err := g.check(t.Context(), row.target, netip.MustParseAddr(address)); (err == nil) != want {
+				t.Errorf("%s to %s: %v, want allowed: %v", row.name, address, err, want)
 			}
 		}
+	}
+}
+
+// TestOwnAddress: the address of an upstream with a name is the one that a connection with a
+// valid certificate uses. What its name resolves to does not count.
+func TestOwnAddress(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	g := newGuard(Settings{URL: server.URL})
+	if ip := g.connect(t.Context()); ip.IsValid() {
+		t.Errorf("without a certificate that is trusted: %s", ip)
+	}
+	g.roots = server.Client().Transport.(*http.Transport).TLSClientConfig
+	if ip := g.connect(t.Context()); ip != netip.MustParseAddr("127.0.0.1") {
+		t.Errorf("connected at %s", ip)
+	}
+}
+
+// TestSlowMetadata: an answer that never ends is reported with who did not answer, how long
+// mcpx waited, and what to do.
+func TestSlowMetadata(t *testing.T) {
+	err := failure(&url.Error{Op: "Get", URL: "https://sso.example/.well-known/x?secret", Err: context.DeadlineExceeded})
+	if want := "https://sso.example did not send its whole answer within 15s; check whether that server works, then try again"; err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+	s := authtest.New(t)
+	s.Handlers = map[string]http.HandlerFunc{"/.well-known/oauth-protected-resource/mcp": func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("{"))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}}
+	a := newAccount(t, Settings{URL: s.URL})
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now()) // as if discoveryTime had passed
+	defer cancel()
+	if _, err := a.getJSON(ctx, s.URL, &struct{}{}); err == nil || !strings.Contains(err.Error(), "whole answer within 10s") {
+		t.Errorf("%v", err)
 	}
 }

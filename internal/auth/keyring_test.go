@@ -52,7 +52,7 @@ func TestKeyring(t *testing.T) {
 			}
 			folder := testFolder(t)
 			want := &credentials{Access: "sentinel"}
-			v := NewFiles(folder, row.kind)
+			v := NewFiles(folder, row.kind, nil)
 			if _, err := v.Box(t.Context()); (err != nil) != row.fails {
 				t.Errorf("check: %v", err)
 			}
@@ -66,7 +66,7 @@ func TestKeyring(t *testing.T) {
 			if bytes.Contains(sealed, []byte("sentinel")) == row.encrypted || isSealed(sealed) != row.encrypted {
 				t.Errorf("%q", sealed)
 			}
-			other := NewFiles(folder, row.kind) // another process
+			other := NewFiles(folder, row.kind, nil) // another process
 			if got, err := other.open(t.Context(), "key", sealed); err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -81,7 +81,7 @@ func TestKeyring(t *testing.T) {
 
 // TestFiles: a value is replaced whole and removed, and no other file is left.
 func TestFiles(t *testing.T) {
-	f := files(testFolder(t))
+	f := files{testFolder(t), nil}
 	lock, err := f.Lock(t.Context(), "key")
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestFiles(t *testing.T) {
 		}
 		want("")
 	}
-	if entries, err := os.ReadDir(string(f)); err != nil || len(entries) != 1 {
+	if entries, err := os.ReadDir(f.folder); err != nil || len(entries) != 1 {
 		t.Errorf("%v, %v; want the lock alone", entries, err)
 	}
 }
@@ -116,7 +116,7 @@ func TestSignInWithoutKeyring(t *testing.T) {
 	mockKeyring(t)
 	keyring.MockInitWithError(keyring.ErrUnsupportedPlatform)
 	s := authtest.New(t)
-	a := New(NewFiles(testFolder(t), KindKeyring), zerolog.Nop()).Account(Settings{URL: s.URL, ClientID: "me"}, "")
+	a := New(NewFiles(testFolder(t), KindKeyring, nil), zerolog.Nop()).Account(Settings{URL: s.URL, ClientID: "me"}, "")
 	for name, begin := range map[string]func() error{
 		"browser":            func() error { _, err := a.Begin(t.Context(), redirect, nil); return err },
 		"device":             func() error { _, err := a.Device(t.Context(), nil); return err },
@@ -138,7 +138,7 @@ func TestRefreshWithoutKeyring(t *testing.T) {
 	s := authtest.New(t)
 	folder := testFolder(t)
 	open := func(k Kind) *Account {
-		return New(NewFiles(folder, k), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+		return New(NewFiles(folder, k, nil), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 	}
 	signIn(t, open(KindFile))
 	keyring.MockInitWithError(keyring.ErrUnsupportedPlatform)
@@ -177,11 +177,11 @@ func TestLostTokens(t *testing.T) {
 			s := authtest.New(t)
 			folder := testFolder(t)
 			open := func() *Account {
-				return New(NewFiles(folder, row.kind), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+				return New(NewFiles(folder, row.kind, nil), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 			}
 			a := open()
 			signIn(t, a)
-			file := files(folder).path(a.key)
+			file := files{folder, nil}.path(a.key)
 			row.lose(t, file)
 			before, _ := os.ReadFile(file)
 			a = open()
@@ -214,9 +214,9 @@ func TestLostTokens(t *testing.T) {
 		mockKeyring(t)
 		s := authtest.New(t)
 		folder := testFolder(t)
-		signIn(t, New(NewFiles(folder, KindAuto), zerolog.Nop()).Account(Settings{URL: s.URL}, ""))
+		signIn(t, New(NewFiles(folder, KindAuto, nil), zerolog.Nop()).Account(Settings{URL: s.URL}, ""))
 		keyring.MockInitWithError(errors.New("locked"))
-		a := New(NewFiles(folder, KindAuto), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+		a := New(NewFiles(folder, KindAuto, nil), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 		if _, err := a.Token(t.Context()); err == nil || !strings.Contains(err.Error(), "its sign-in cannot be read") {
 			t.Errorf("got %v", err)
 		}

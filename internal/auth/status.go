@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -20,23 +21,52 @@ type Status struct {
 	Store    string    `json:"-"`                 // where the tokens are
 }
 
-// Status reads the stored sign-in.
-func (a *Account) Status(ctx context.Context) (Status, error) {
-	c, err := a.load(ctx)
-	if err != nil {
-		return Status{}, err
+// Has reports whether there is a sign-in with these scopes.
+func (s Status) Has(scopes []string) bool { return s.SignedIn && covered(scopes, s.Scopes) }
+
+// covered reports whether all scopes were granted.
+func covered(scopes, granted []string) bool {
+	return !slices.ContainsFunc(scopes, func(s string) bool { return !slices.Contains(granted, s) })
+}
+
+// Has reports whether the credentials that the account uses have these scopes. It reads
+// nothing.
+func (a *Account) Has(scopes []string) bool {
+	c, _ := a.known()
+	return c != nil && covered(scopes, c.Scopes)
+}
+
+// Granted waits until a sign-in with these scopes is stored, by this process or another one.
+func (a *Account) Granted(ctx context.Context, scopes []string) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		if status, err := a.Status(ctx); err == nil && status.Has(scopes) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	a.mu.Lock()
-	isEncrypted, lost := isSealed([]byte(a.stored)), a.lost
-	a.mu.Unlock()
+}
+
+// Status reads the stored sign-in. It changes nothing: those who wait for a sign-in still
+// notice it.
+func (a *Account) Status(ctx context.Context) (Status, error) {
+	found, err := a.peek(ctx)
+	c := found.creds
 	switch {
-	case lost != "":
-		return Status{}, fmt.Errorf("%w; sign in again", lost)
+	case err != nil:
+		return Status{}, err
+	case found.lost != "":
+		return Status{}, fmt.Errorf("%w; sign in again", found.lost)
 	case c == nil:
 		return Status{}, nil
 	}
 	place := a.accounts.vault.Place
-	if isEncrypted {
+	if isSealed([]byte(found.stored)) {
 		place += " (encrypted)"
 	}
 	return Status{

@@ -15,7 +15,7 @@ import (
 
 // TestAccount: which upstreams use OAuth.
 func TestAccount(t *testing.T) {
-	accounts := auth.New(auth.NewFiles(filepath.Join(t.TempDir(), "tokens"), auth.KindFile), zerolog.Nop())
+	accounts := auth.New(auth.NewFiles(filepath.Join(t.TempDir(), "tokens"), auth.KindFile, nil), zerolog.Nop())
 	for name, row := range map[string]struct {
 		upstream config.Upstream
 		want     bool
@@ -40,7 +40,7 @@ func TestDenied(t *testing.T) {
 	s := authtest.New(t)
 	s.CallScope = "write"
 	u := &config.Upstream{URL: s.URL, Transport: config.TransportHTTP}
-	accounts := auth.New(auth.NewFiles(filepath.Join(t.TempDir(), "tokens"), auth.KindFile), zerolog.Nop())
+	accounts := auth.New(auth.NewFiles(filepath.Join(t.TempDir(), "tokens"), auth.KindFile, nil), zerolog.Nop())
 	account := Account(accounts, u, "")
 	l, err := Dial(t.Context(), Options{Upstream: u, Account: account, Log: zerolog.Nop(), MessageBytes: 1 << 20, Intake: NewIntake(1 << 20)})
 	if err != nil {

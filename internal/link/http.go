@@ -43,6 +43,7 @@ type httpLink struct {
 	version   string                        // negotiated revision
 	common    *http.Request                 // address and headers of all requests; nil: not known yet, or changed
 	failure   *Failure                      // why the upstream cannot be used, if known before the end
+	lost      error                         // set once the upstream has forgotten the session: nothing more is sent
 	posts     map[string]context.CancelFunc // requests without a response, by ID
 	others    int                           // notifications and responses that are posted or wait for it
 	handshake <-chan struct{}               // closed when notifications/initialized was posted; nil before it is sent
@@ -59,10 +60,11 @@ const (
 	httpNotifications    = 16                     // notifications and responses being posted
 	httpRetryLeast       = 100 * time.Millisecond // the shortest that the upstream can set
 	httpCancelled        = 5 * time.Second        // for a canceled request to end by itself
+	httpForgotten        = 2 * time.Second        // for posted requests to end, once the session is forgotten
 )
 
-// errSessionLost ends a link whose session the upstream does not know any more.
-var errSessionLost = errors.New("the server has forgotten the session")
+// ErrSessionLost ends a link whose session the upstream does not know any more.
+var ErrSessionLost = errors.New("the server has forgotten the session")
 
 func dialHTTP(_ context.Context, o Options) (Link, error) { return newHTTPLink(o), nil }
 
@@ -124,7 +126,7 @@ func (l *httpLink) deleteSession() {
 	l.mu.Lock()
 	session := l.session
 	l.mu.Unlock()
-	if session == "" || errors.Is(context.Cause(l.ctx), errSessionLost) {
+	if session == "" || errors.Is(context.Cause(l.ctx), ErrSessionLost) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)

@@ -48,7 +48,10 @@ func (l *httpLink) Send(message []byte) error {
 	if m.id == nil {
 		return l.sendOther(m)
 	}
-	ctx, done := l.begin(&m)
+	ctx, done, ok := l.begin(&m)
+	if !ok {
+		return rpc.ErrClosed
+	}
 	task := func() {
 		defer done()
 		m.wait(ctx)
@@ -97,7 +100,11 @@ func (l *httpLink) sendOther(m outgoing) error {
 		l.endCancelled(m.text)
 	}
 	l.mu.Lock()
-	if l.others == httpQueue {
+	switch {
+	case l.lost != nil:
+		l.mu.Unlock()
+		return rpc.ErrClosed
+	case l.others == httpQueue:
 		l.mu.Unlock()
 		return &Failure{Reason: "the call was not sent: the server does not accept messages"}
 	}
@@ -135,19 +142,45 @@ func (l *httpLink) postOther(m outgoing) {
 	l.others--
 }
 
-// begin registers a request until done.
-func (l *httpLink) begin(m *outgoing) (ctx context.Context, done func()) {
+// begin registers a request until done. It returns false if the session is forgotten.
+func (l *httpLink) begin(m *outgoing) (ctx context.Context, done func(), ok bool) {
 	id := string(m.id)
-	ctx, cancel := context.WithCancel(l.ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.lost != nil {
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithCancel(l.ctx)
 	l.posts[id] = cancel
 	m.after = l.handshake
 	return ctx, func() {
 		cancel()
 		l.mu.Lock()
-		defer l.mu.Unlock()
 		delete(l.posts, id)
+		isLast := l.lost != nil && len(l.posts) == 0
+		l.mu.Unlock()
+		if isLast {
+			l.end(l.lost)
+		}
+	}, true
+}
+
+// forget ends the link, because the upstream has forgotten its session. Requests that were
+// posted before have a moment to end by themselves: their answers say whether they were run.
+func (l *httpLink) forget(reason string) {
+	l.mu.Lock()
+	isFirst := l.lost == nil
+	if isFirst {
+		l.lost = fmt.Errorf("%w (%s)", ErrSessionLost, reason)
+		l.failure = &Failure{Reason: l.lost.Error()}
+	}
+	isLast := len(l.posts) == 0
+	l.mu.Unlock()
+	switch {
+	case isLast:
+		l.end(l.lost)
+	case isFirst:
+		time.AfterFunc(httpForgotten, func() { l.end(l.lost) })
 	}
 }
 
@@ -188,6 +221,11 @@ func (l *httpLink) post(ctx context.Context, m outgoing) {
 			return
 		}
 		l.post(ctx, m)
+		return
+	case response.StatusCode == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != "":
+		reason := l.statusText(response, errorBody(response))
+		l.endCall(CallEnd{ID: m.id, Outcome: Forgotten, Reason: fmt.Sprintf("%s (%s)", ErrSessionLost, reason)})
+		l.forget(reason)
 		return
 	case response.StatusCode >= 300:
 		l.refused(m.id, response)
@@ -236,20 +274,17 @@ func (l *httpLink) isLegacy() bool {
 
 // refused handles a response with an HTTP error.
 func (l *httpLink) refused(id []byte, response *http.Response) {
-	text, _ := io.ReadAll(io.LimitReader(response.Body, httpErrorBody))
-	reason := fmt.Sprintf("HTTP status %s", response.Status)
-	own := rawjson.Get(text, "error")
-	if message, ok := rawjson.String(rawjson.Get(own, "message")); ok {
-		reason += ": " + message
-	}
-	reason = plain.Line(l.redact(reason)) // servers repeat the key that they refuse
+	text := errorBody(response)
+	reason, own := l.statusText(response, text), rawjson.Get(text, "error")
 	l.mu.Lock()
 	inSession := l.session != ""
 	l.mu.Unlock()
 	denied := l.denied(response, reason)
 	switch {
-	case inSession && (response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(text)), "session")):
-		l.end(fmt.Errorf("%w (%s)", errSessionLost, reason))
+	case inSession && id == nil && response.StatusCode == http.StatusNotFound:
+		l.forget(reason)
+	case inSession && response.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(text)), "session"):
+		l.end(fmt.Errorf("%w (%s)", ErrSessionLost, reason)) // the call may have been run: only a 404 says that it was not
 	case denied != nil:
 		l.setFailure(denied)
 		l.fail(id, denied)
@@ -262,6 +297,22 @@ func (l *httpLink) refused(id []byte, response *http.Response) {
 		}
 		l.endCall(CallEnd{ID: id, Outcome: outcome, Reason: reason})
 	}
+}
+
+// errorBody returns the start of the body of an HTTP error.
+func errorBody(response *http.Response) []byte {
+	text, _ := io.ReadAll(io.LimitReader(response.Body, httpErrorBody)) // a part of it is enough
+	return text
+}
+
+// statusText returns the status of an HTTP error, with the message of the JSON-RPC error in
+// its body, redacted: servers repeat the key that they refuse.
+func (l *httpLink) statusText(response *http.Response, body []byte) string {
+	text := "HTTP status " + response.Status
+	if message, ok := rawjson.String(rawjson.Get(rawjson.Get(body, "error"), "message")); ok {
+		text += ": " + message
+	}
+	return plain.Line(l.redact(text))
 }
 
 // setFailure records why the link cannot be used. Close reports it.

@@ -55,7 +55,7 @@ func TestGETStreamIsOpenedAgain(t *testing.T) {
 			answers: []answer{{200, event(1)}, {502, ""}, {503, ""}, {429, ""}, {500, ""}, {200, event(2)}, {404, ""}},
 			asked:   []string{"0s", "5s 1", "10s 1", "15s 1", "20s 1", "25s 1", "30s 2"},
 			heard:   []string{`{"n":1}`, `{"n":2}`},
-			ended:   errSessionLost,
+			ended:   ErrSessionLost,
 		},
 		{
 			name:    "it breaks, and its events have no ids",
@@ -166,10 +166,10 @@ func TestMessagesBeforeTheEndAreReceived(t *testing.T) {
 		l.ctx, l.cancel = context.WithCancelCause(context.Background())
 		go func() {
 			l.deliver(Delivery{Message: []byte("answer")})
-			l.cancel(errSessionLost)
+			l.cancel(ErrSessionLost)
 		}()
 		var got []byte
-		if err := l.Run(func(d Delivery) { got = d.Message }); string(got) != "answer" || !errors.Is(err, errSessionLost) {
+		if err := l.Run(func(d Delivery) { got = d.Message }); string(got) != "answer" || !errors.Is(err, ErrSessionLost) {
 			t.Fatalf("link %d received %q and ended with %v", i, got, err)
 		}
 	}

@@ -123,10 +123,11 @@ type Outcome int
 
 // The outcomes.
 const (
-	NotSent Outcome = iota // the upstream never got it
-	Refused                // the upstream or its transport refused it
-	Unknown                // the upstream may be working on it
-	CutOff                 // the connection broke after it was sent
+	NotSent   Outcome = iota // the upstream never got it
+	Forgotten                // the upstream has forgotten the session, so it did not run it
+	Refused                  // the upstream or its transport refused it
+	Unknown                  // the upstream may be working on it
+	CutOff                   // the connection broke after it was sent
 )
 
 func (e *CallEnd) Error() string { return e.Reason }

@@ -1,11 +1,16 @@
 // Package listcache keeps the lists of upstreams on disk, so that mcpx can show the tools of
 // an upstream that does not run.
+//
+// Agents read these lists, so each file is signed with a key that only the user can read. A
+// file without a valid signature counts as absent, and the upstream is listed again. The key
+// is not beside the files: caches are shared, copied and cleared.
 package listcache
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,16 +22,21 @@ import (
 	"mcpx/internal/editfile"
 )
 
-// Cache is a folder with a file for each upstream. Several processes may use one folder:
-// files are replaced whole. Its methods may be called concurrently.
+// Cache is a folder with a file for each upstream. Several processes, users and machines may
+// use one folder: files are replaced whole, and their names depend on the key that signs them.
+// Its methods may be called concurrently.
 type Cache struct {
 	folder string
+	signer signer
 	log    zerolog.Logger
 	prune  sync.Once
 }
 
-// New returns a cache in a folder, which is created when something is saved.
-func New(folder string, log zerolog.Logger) *Cache { return &Cache{folder: folder, log: log} }
+// New returns a cache in a folder, signed with the key in a file. Both are created when
+// something is saved.
+func New(folder, keyFile string, log zerolog.Logger) *Cache {
+	return &Cache{folder: folder, log: log, signer: signer{file: keyFile, log: log}}
+}
 
 // Limits of the cache.
 const (
@@ -35,7 +45,7 @@ const (
 )
 
 // Version changes with the form of the files. The keys of upstreams depend on it.
-const Version = 1
+const Version = 2
 
 // Entry is what is known about one upstream: everything as the upstream sent it.
 type Entry struct {
@@ -49,12 +59,23 @@ type Entry struct {
 }
 
 // path returns the file of an upstream.
-func (c *Cache) path(key string) string { return filepath.Join(c.folder, key+".json") }
+func (c *Cache) path(key string, by signature) string {
+	return filepath.Join(c.folder, key+"-"+by.name()+".json")
+}
 
-// Load returns the entry of an upstream, by its key. A file that cannot be read counts as absent.
+// Load returns the entry of an upstream, by its key. A file that cannot be read, or that this
+// user has not signed, counts as absent.
 func (c *Cache) Load(key string) (found Entry, ok bool) {
-	data, err := editfile.ReadAtMost(c.path(key), maxFile)
+	by, err := c.signer.existing()
 	if err != nil {
+		return Entry{}, false
+	}
+	data, err := editfile.ReadAtMost(c.path(key, by), maxFile)
+	if err != nil {
+		return Entry{}, false
+	}
+	if data, ok = by.open(key, data); !ok {
+		c.log.Warn().Msg("a file of the catalog cache has no valid signature; the server is listed again")
 		return Entry{}, false
 	}
 	if err := json.Unmarshal(data, &found); err != nil || time.Since(found.Listed) > maxAge {
@@ -71,14 +92,18 @@ func (c *Cache) Save(key string, content *Entry) error {
 	switch err := encoder.Encode(content); {
 	case err != nil:
 		return err
-	case data.Len() > maxFile:
+	case data.Len() > maxFile-signatureBytes:
 		return errors.New("the lists are too long for the cache")
 	}
 	if err := os.MkdirAll(c.folder, 0o700); err != nil {
 		return err
 	}
+	by, err := c.signer.create()
+	if err != nil {
+		return fmt.Errorf("the key that signs them: %w", err)
+	}
 	c.prune.Do(c.removeOld)
-	return editfile.Replace(c.path(key), data.Bytes(), 0o600)
+	return editfile.Replace(c.path(key, by), by.seal(key, data.Bytes()), 0o600)
 }
 
 // removeOld removes files that nobody has written for a long time.

@@ -15,13 +15,19 @@ import (
 
 // Names is a file with the names of the secrets that mcpx stored, one per line: keyrings
 // cannot list them. It has no secrets.
-type Names string
+type Names struct {
+	path     string
+	repaired editfile.Repaired
+}
 
 // maxNames is the size of the largest file of names.
 const maxNames = 1 << 20
 
-// NamesFile returns the file of names in the state folder.
-func NamesFile() Names { return Names(filepath.Join(StateFolder(), "secret-names")) }
+// NamesFile returns the file of names in the state folder. repaired is called if others could
+// read it.
+func NamesFile(repaired editfile.Repaired) Names {
+	return Names{filepath.Join(StateFolder(), "secret-names"), repaired}
+}
 
 // StateFolder returns the folder for lasting data: mcpx in $XDG_STATE_HOME, on Windows in
 // %LocalAppData%, and otherwise in ~/.local/state.
@@ -41,7 +47,10 @@ func StateFolder() string {
 
 // List returns the names, sorted.
 func (n Names) List() ([]string, error) {
-	data, err := editfile.Read(string(n), maxNames)
+	if err := editfile.PrivateFolder(filepath.Dir(n.path), n.repaired); err != nil {
+		return nil, err
+	}
+	data, err := editfile.ReadPrivate(n.path, maxNames, n.repaired)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -61,10 +70,13 @@ func (n Names) Remove(name string) error {
 }
 
 func (n Names) edit(change func(names []string) []string) error {
-	if err := os.MkdirAll(filepath.Dir(string(n)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(n.path), 0o700); err != nil {
 		return err
 	}
-	_, err := editfile.Edit(string(n), editfile.Options{Limit: maxNames, Create: 0o600}, func(old []byte) ([]byte, error) {
+	if _, err := n.List(); err != nil { // it also repairs the permissions
+		return err
+	}
+	_, err := editfile.Edit(n.path, editfile.Options{Limit: maxNames, Create: 0o600}, func(old []byte) ([]byte, error) {
 		names := change(lines(old))
 		slices.Sort(names)
 		var b bytes.Buffer

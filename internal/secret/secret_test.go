@@ -166,7 +166,7 @@ func TestCheckName(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	names := NamesFile()
+	names := NamesFile(nil)
 	expect := func(want ...string) {
 		t.Helper()
 		if got, err := names.List(); err != nil || !slices.Equal(got, want) {
@@ -184,7 +184,18 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("b")
-	if info, err := os.Stat(string(names)); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+	if runtime.GOOS != "windows" {
+		if err := errors.Join(os.Chmod(names.path, 0o644), os.Chmod(filepath.Dir(names.path), 0o755)); err != nil { //nolint:gosec // on purpose
+			t.Fatal(err)
+		}
+		var repaired []string
+		names = NamesFile(func(path string) { repaired = append(repaired, filepath.Base(path)) })
+		expect("b")
+		if !slices.Equal(repaired, []string{"mcpx", "secret-names"}) {
+			t.Errorf("repaired %q", repaired)
+		}
+	}
+	if info, err := os.Stat(names.path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
 }

@@ -37,6 +37,8 @@ func (s *Session) endCall(e *link.CallEnd) {
 	switch e.Outcome {
 	case link.NotSent:
 		s.conn.Refuse(e.ID, rpc.ErrClosed)
+	case link.Forgotten:
+		s.conn.Refuse(e.ID, &Forgotten{Server: s.Config.Name, Reason: e.Reason})
 	case link.Refused:
 		if e.Denied != nil {
 			s.denied(e.ID, e.Denied)

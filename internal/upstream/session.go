@@ -108,7 +108,7 @@ func (s *Session) Send(ctx context.Context, r Request, l Limits, done rpc.Done) 
 }
 
 // Call sends a request and waits for its end. rpc.ErrClosed means that the request was
-// not sent.
+// not sent, or not run (*Forgotten).
 func (s *Session) Call(ctx context.Context, r Request, l Limits) ([]byte, error) {
 	if s.modern() != nil {
 		return s.callInRounds(ctx, r, l)
@@ -172,6 +172,19 @@ type Lost struct {
 func (e *Lost) Error() string {
 	return fmt.Sprintf("server %q stopped during the call: %s%s", e.Server, e.Reason, unknownEffect) + link.Tail(e.Stderr)
 }
+
+// Forgotten is returned for a call that was not run, because the upstream has forgotten the
+// session. It is an rpc.ErrClosed: another session can make the call.
+type Forgotten struct {
+	Server string
+	Reason string
+}
+
+func (e *Forgotten) Error() string {
+	return fmt.Sprintf("the call to server %q was not made: %s", e.Server, e.Reason)
+}
+
+func (e *Forgotten) Unwrap() error { return rpc.ErrClosed }
 
 // Unanswered is returned for a call without a usable response: the transport refused the
 // call, or the upstream sent something else.

@@ -197,7 +197,7 @@ func TestLazyFails(t *testing.T) {
 
 // A lazy upstream that is in the cache has its lists and does not run until it is needed.
 func TestLazyFromCache(t *testing.T) {
-	cache := listcache.New(t.TempDir(), zerolog.Nop())
+	cache := listcache.New(t.TempDir(), t.TempDir()+"/key", zerolog.Nop())
 	entry := mcptest.Upstream(t)
 	_, eager := supervise(t, Options{Cache: cache}, entry)
 	await(t, eager, Ready)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/internal/link"
 )
 
 // Run starts the upstream, and starts it again whenever its session ends, until it is
@@ -48,6 +49,8 @@ func (s *Supervisor) Run() {
 		case rests:
 			s.wake.Clear()
 			s.fail(Idle, err, 0)
+		case errors.Is(err, link.ErrSessionLost) && healthy >= forgetPause: // it runs, so a new session can be opened at once
+			s.fail(Starting, err, 0)
 		default:
 			s.backOff(ctx, err, b.next(healthy))
 		}
@@ -137,6 +140,7 @@ type backoff struct {
 const (
 	backoffMax   = time.Minute
 	backoffReset = time.Minute
+	forgetPause  = time.Second // an upstream that forgets its session sooner is started with backoff
 )
 
 // next returns how long to wait after a failure. healthy is how long the upstream was

@@ -149,6 +149,9 @@ func (s *Supervisor) publishReady(ctx context.Context, session *Session, handsha
 	})
 	ready()
 	u := s.Upstream()
+	if u.missing != nil {
+		session.Go(func() { s.awaitAccess(session) })
+	}
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
 	return nil

@@ -61,6 +61,7 @@ type Upstream struct {
 
 	parts     *Kept[*policy.Rules, *Upstream] // of Restrict
 	failure   *link.Failure                   // for which a person must act; nil if there is none
+	missing   *missingAccess                  // of a call that was refused; nil if there is none
 	isStale   bool                            // the lists are from before the next start
 	announced int64                           // how many of the changes that the upstream announced are in the lists
 	stderr    *child.Stderr                   // of the child of the session; nil without one

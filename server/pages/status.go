@@ -65,6 +65,7 @@ type contextStatus struct {
 }
 
 func statusOf(u *live.Upstream) upstreamStatus {
+	u = u.Shown()
 	return upstreamStatus{
 		Name:        u.Name,
 		Description: u.Description,

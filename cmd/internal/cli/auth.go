@@ -70,7 +70,7 @@ func (c *authTarget) find(t *terminal) (*signing, error) {
 	if u, err = u.Resolve(t.ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Upstreams[i].Name, err)
 	}
-	accounts, closeStore, err := app.Accounts(file)
+	accounts, closeStore, err := app.Accounts(file, t.repaired)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +79,11 @@ func (c *authTarget) find(t *terminal) (*signing, error) {
 		return nil, noSignIn(u)
 	}
 	return &signing{account, accounts, u, closeStore}, nil
+}
+
+// repaired reports that others could read a file.
+func (t *terminal) repaired(path string) {
+	fmt.Fprintf(t.stderr, "warning: other users could read %s; mcpx has repaired its permissions\n", path)
 }
 
 // noSignIn explains why a server has no sign-in.
@@ -169,7 +174,7 @@ func (c *authStatusCmd) Run(t *terminal) error {
 	if err != nil {
 		return usageError{err}
 	}
-	accounts, closeStore, err := app.Accounts(file)
+	accounts, closeStore, err := app.Accounts(file, t.repaired)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (c *secretSetCmd) Run(t *terminal) error {
 	if err := secret.Set(t.ctx, c.Name, value); err != nil {
 		return err
 	}
-	if err := secret.NamesFile().Add(c.Name); err != nil {
+	if err := secret.NamesFile(t.repaired).Add(c.Name); err != nil {
 		return fmt.Errorf("the secret is stored, but mcpx secret list will not show it: %w", err)
 	}
 	return t.printf("stored %s; use it as ${keyring:%[1]s}\n", c.Name)
@@ -98,7 +98,7 @@ type secretListCmd struct {
 }
 
 func (c *secretListCmd) Run(t *terminal) error {
-	names, err := secret.NamesFile().List()
+	names, err := secret.NamesFile(t.repaired).List()
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (c *secretDeleteCmd) Run(t *terminal) error {
 	if err != nil && !errors.Is(err, secret.ErrNotFound) {
 		return err
 	}
-	if removed := secret.NamesFile().Remove(c.Name); removed != nil {
+	if removed := secret.NamesFile(t.repaired).Remove(c.Name); removed != nil {
 		return removed
 	}
 	if err != nil {

@@ -1,0 +1,90 @@
+//go:build unix
+
+package editfile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestPrivate: what others could read is repaired, and said; what is not a file of the user
+// is refused.
+func TestPrivate(t *testing.T) {
+	folder := t.TempDir()
+	in := func(name string) string { return filepath.Join(folder, name) }
+	write := func(name string, mode os.FileMode) {
+		if err := os.WriteFile(in(name), []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(in(name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("own", 0o600)
+	write("readable", 0o644)
+	write("writable", 0o666)
+	if err := os.Symlink(in("own"), in("link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(in("pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		repaired bool
+		err      string
+	}{
+		"own":      {},
+		"readable": {repaired: true},
+		"writable": {repaired: true},
+		"link":     {err: "not a regular file"},
+		"pipe":     {err: "not a regular file"},
+		"none":     {err: "no such file"},
+	} {
+		told := ""
+		data, err := ReadPrivate(in(name), 10, func(path string) { told += path })
+		switch {
+		case row.err != "" && (err == nil || !strings.Contains(err.Error(), row.err)):
+			t.Errorf("%s: %v, want %q", name, err, row.err)
+		case row.err == "" && (err != nil || string(data) != "text"):
+			t.Errorf("%s: %q, %v", name, data, err)
+		case row.repaired != (told == in(name)):
+			t.Errorf("%s: repaired %q", name, told)
+		}
+		if info, err := os.Stat(in(name)); row.err == "" && (err != nil || info.Mode().Perm() != 0o600) {
+			t.Errorf("%s has the mode %v", name, info.Mode())
+		}
+	}
+	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // on purpose
+		t.Fatal(err)
+	}
+	told := 0
+	for range 2 {
+		if err := PrivateFolder(folder, func(string) { told++ }); err != nil {
+			t.Error(err)
+		}
+	}
+	if info, _ := os.Stat(folder); told != 1 || info.Mode().Perm() != 0o700 {
+		t.Errorf("repaired %d times, now %v", told, info.Mode())
+	}
+	if err := PrivateFolder(in("nowhere"), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOwner: a file of another user is not the user's own, except for the superuser.
+func TestOwner(t *testing.T) {
+	info, err := os.Stat(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !isOwn(info) {
+		t.Error("a folder of the user is not its own")
+	}
+	info.Sys().(*syscall.Stat_t).Uid++
+	if isOwn(info) != (os.Geteuid() == 0) {
+		t.Errorf("a folder of another user: %v", isOwn(info))
+	}
+}

@@ -1,0 +1,89 @@
+package live
+
+import (
+	"errors"
+	"slices"
+
+	"mcpx/internal/link"
+	"mcpx/internal/rawjson"
+	"mcpx/internal/upstream"
+)
+
+// missingAccess is why the upstream refused a call for which the sign-in has too little
+// access. Other calls may work, so the upstream stays ready.
+type missingAccess struct {
+	failure *link.Failure
+	reason  string // with what a person can do
+	subject string // what the call used
+}
+
+// Shown returns the upstream as people see it: a ready upstream that lacks access for one of
+// its calls needs more access.
+func (u *Upstream) Shown() *Upstream {
+	if u.missing == nil || u.State != Ready {
+		return u
+	}
+	shown := *u
+	shown.State, shown.Reason, shown.failure = NeedsAccess, u.missing.reason, u.missing.failure
+	return &shown
+}
+
+// NoteEnd notes the end of a client's request. If it lacked access, people see that until a
+// token with that access is stored, or until such a request works.
+func (s *Session) NoteEnd(q upstream.Request, err error) {
+	shown := s.supervisor
+	if shown.client != nil { // clients share the sign-in
+		shown = shown.base
+	}
+	missing := shown.Upstream().missing
+	if err == nil {
+		if missing != nil && missing.subject == subjectOf(q) {
+			shown.setMissing(nil)
+		}
+		return
+	}
+	denied, ok := errors.AsType[*Unavailable](err)
+	if !ok || denied.failure == nil || denied.failure.Cause != link.CauseAccess {
+		return
+	}
+	if missing != nil && slices.Equal(missing.failure.Scopes, denied.failure.Scopes) {
+		return
+	}
+	shown.log.Warn().Str("reason", denied.Reason).Msg("a call needs more access")
+	shown.setMissing(&missingAccess{denied.failure, denied.Reason, subjectOf(q)})
+	if !shown.Account().Has(denied.failure.Scopes) { // otherwise the upstream is wrong about its token, and no token ends it
+		s.Go(func() { shown.awaitAccess(s) })
+	}
+}
+
+// setMissing publishes which access is missing, nil if none is.
+func (s *Supervisor) setMissing(m *missingAccess) {
+	s.publish(func(u *Upstream) { u.missing = m })
+}
+
+// awaitAccess publishes that no access is missing once a token with that access is stored, by
+// this process or another one. It ends with the session.
+func (s *Supervisor) awaitAccess(session *Session) {
+	missing := s.Upstream().missing
+	if missing == nil || s.Account().Granted(session.Context(), missing.failure.Scopes) != nil {
+		return
+	}
+	s.publish(func(u *Upstream) {
+		if u.missing == missing {
+			u.missing = nil
+		}
+	})
+}
+
+// subjectBytes bounds the subject of a request.
+const subjectBytes = 1 << 10
+
+// subjectOf returns what a request uses: its method with the tool, prompt or resource.
+func subjectOf(q upstream.Request) string {
+	subject := q.Method
+	for _, key := range []string{"name", "uri"} {
+		value, _ := rawjson.String(rawjson.Get(q.Params, key))
+		subject += "\n" + value
+	}
+	return subject[:min(len(subject), subjectBytes)]
+}
