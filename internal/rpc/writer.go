@@ -88,11 +88,11 @@ func (w *Writer) send(message []byte, write func(b []byte) (int, error)) error {
 // openBytes is the size up to which short messages are gathered in one piece.
 const openBytes = 64 << 10
 
-// add queues a message. A long one is not copied, unless most of its memory is unused.
+// add queues a message. Short ones are copied to a common piece.
 func (w *Writer) add(message []byte) {
 	w.queued += len(message) + len("\n")
-	if len(message) >= openBytes && cap(message) <= 2*len(message) {
-		w.queue, w.isOpen = append(w.queue, append(message, '\n')), false
+	if len(message) >= openBytes {
+		w.queue, w.isOpen = append(w.queue, append(Trim(message), '\n')), false
 		return
 	}
 	last := len(w.queue) - 1

@@ -4,7 +4,6 @@
 package unread
 
 import (
-	"bytes"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -93,15 +92,10 @@ func (a *Account) Keep(response []byte) Message {
 	if response == nil {
 		return Message{}
 	}
-	if cap(response) > 2*len(response)+minTrimmed { // it was cut out of a longer message
-		whole := response
-		response = bytes.Clone(response)
-		rpc.Recycle(whole)
-	}
 	size := len(response)
 	a.count(size)
-	if a.reserve(cap(response)) {
-		return Message{account: a, text: response, memory: cap(response), size: size}
+	if a.reserve(size) {
+		return Message{account: a, text: rpc.Trim(response), memory: size, size: size}
 	}
 	file, err := a.spill(response)
 	if err != nil {
@@ -111,9 +105,6 @@ func (a *Account) Keep(response []byte) Message {
 	rpc.Recycle(response)
 	return Message{account: a, file: file, size: size}
 }
-
-// minTrimmed is how much unused memory a short response may hold.
-const minTrimmed = 4 << 10
 
 // keepError returns the error for a response that could not be kept.
 func (a *Account) keepError(response []byte, size int, cause error) Message {
@@ -128,9 +119,9 @@ func (a *Account) keepError(response []byte, size int, cause error) Message {
 	} else {
 		text = rpc.AppendError(nil, rawjson.Get(response, "id"), e)
 	}
-	a.memory.Add(int64(cap(text)))
-	a.budget.memory.Add(int64(cap(text)))
-	return Message{account: a, text: text, memory: cap(text), size: size}
+	a.memory.Add(int64(len(text)))
+	a.budget.memory.Add(int64(len(text)))
+	return Message{account: a, text: text, memory: len(text), size: size}
 }
 
 // reserve counts bytes in memory; false if there is no room for them.
