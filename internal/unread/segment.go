@@ -80,7 +80,7 @@ func (a *Account) allocate(size int64) (*segment, int64, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.current == nil || a.current.size >= segmentBytes {
-		file, name, err := temporaryFile()
+		file, name, err := a.createFile()
 		if err != nil {
 			return nil, 0, err
 		}

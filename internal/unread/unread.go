@@ -5,6 +5,7 @@ package unread
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -48,6 +49,8 @@ type Account struct {
 	count  func(bytes int)
 	memory atomic.Int64
 
+	createFile func() (file *os.File, name string, err error)
+
 	mu      sync.Mutex
 	disk    int64    // size of its segments; guarded by Budget.mu
 	current *segment // takes the next message; may be nil
@@ -60,7 +63,7 @@ func (b *Budget) NewAccount(limit int, count func(bytes int)) *Account {
 	if count == nil {
 		count = func(int) {}
 	}
-	return &Account{budget: b, limit: limit, count: count}
+	return &Account{budget: b, limit: limit, count: count, createFile: temporaryFile}
 }
 
 // Message is a message that waits to be written. It must be released once, when it was
