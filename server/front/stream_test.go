@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +125,44 @@ func TestStreamIsBounded(t *testing.T) {
 	}
 	if err := s.Send([]byte("x")); err == nil {
 		t.Error("a message after the end is taken")
+	}
+}
+
+// TestUnreadResponses: responses that are kept in files are written like others, as events or
+// as one JSON message, and nothing is kept of them.
+func TestUnreadResponses(t *testing.T) {
+	var unreadBytes int
+	account := unread.NewBudget(300_000).NewAccount(1000, func(bytes int) { unreadBytes += bytes })
+	short, long := "{\n}\r", `{"text":"`+strings.Repeat("x", 700_000)+"\"\n}"
+	get := newStream(defaultTimes, account)
+	var events string
+	for _, response := range []string{long, short, long} {
+		get.sendResponse([]byte(response))
+		events += "event: message\ndata: " + strings.NewReplacer("\n", " ", "\r", " ").Replace(response) + "\n\n"
+	}
+	get.end(nil)
+	post := newStream(defaultTimes, account)
+	post.end([]byte(long))
+	if want := 3*len(long) + len(short); unreadBytes != want {
+		t.Errorf("%d bytes are unread, want %d", unreadBytes, want)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)
+	w := httptest.NewRecorder()
+	get.serve(w, r)
+	if got := w.Body.String(); got != events {
+		t.Errorf("the events have %d bytes, want %d", len(got), len(events))
+	}
+	w = httptest.NewRecorder()
+	post.respond(w, r)
+	if got := w.Body.String(); got != long || w.Header().Get("Content-Length") != strconv.Itoa(len(long)) {
+		t.Errorf("the JSON message has %d bytes and Content-Length %s, want %d", len(got), w.Header().Get("Content-Length"), len(long))
+	}
+	late := newStream(defaultTimes, account)
+	late.close()
+	late.sendResponse([]byte(long))
+	late.end([]byte(short))
+	if unreadBytes != 0 {
+		t.Errorf("%d bytes are still unread", unreadBytes)
 	}
 }
 
