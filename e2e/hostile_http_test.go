@@ -147,5 +147,5 @@ func TestManyLargeAnswers(t *testing.T) {
 			t.Fatalf("got %s", clip(got))
 		}
 	}
-	p.staysSmall(512)
+	p.staysSmall(320)
 }

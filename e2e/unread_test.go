@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,6 +146,65 @@ func TestUnreadAnswersOfLegacySSE(t *testing.T) {
 		t.Errorf("%d of %d calls were answered", len(answers), calls)
 	}
 	s.staysSmall(hostileMiB)
+}
+
+// TestUnreadLongAnswers: long answers that a client on stdio does not read are kept in files.
+// They take little memory, however many calls run, and arrive unchanged.
+func TestUnreadLongAnswers(t *testing.T) {
+	const calls, size = 120, 1_000_000
+	limits := map[string]any{"result_tokens": 0, "unread_bytes": 2 << 20}
+	p := start(t, map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t, "-count-calls")}, "limits": limits}, options{deaf: true})
+	p.send("0", "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}`)
+	for i := range calls { // fewer than may run at a time: each is sent before any answer is read
+		p.send(strconv.Itoa(i+1), "tools/call", execParams("a", "large", fmt.Sprintf(`{"bytes":%d}`, size+i+1)))
+	}
+	var text strings.Builder
+	for i := 0; text.Len() < size+calls; i++ {
+		fmt.Fprintf(&text, "a line of a large result, number %d\n", i)
+	}
+	waitForDisk(t, p, calls*size*3/4)
+	p.staysSmall(hostileMiB)
+	lines := bufio.NewReader(p.out)
+	seen := map[string]bool{}
+	for range calls + 1 {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("after %d answers: %v", len(seen), err)
+		}
+		m := parse(line)
+		seen[string(m.ID)] = true
+		if n, _ := strconv.Atoi(string(m.ID)); n > 0 && textOf(t, string(m.Result), false) != text.String()[:size+n] {
+			t.Fatalf("answer %s: %s", m.ID, clip(line))
+		}
+	}
+	if len(seen) != calls+1 {
+		t.Errorf("%d of %d requests were answered", len(seen), calls+1)
+	}
+	p.staysSmall(hostileMiB)
+	p.wantCode = anyCode
+	_ = p.stdin.Close()
+	_, _ = io.Copy(io.Discard, p.out)
+}
+
+// waitForDisk waits until mcpx has that many bytes in files without a name. Elsewhere than
+// on Linux it does not wait.
+func waitForDisk(t *testing.T, p *process, want int) {
+	t.Helper()
+	folder := fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid)
+	if _, err := os.Stat(folder); err != nil {
+		return
+	}
+	eventually(t, "the answers are in files", func() (string, bool) {
+		files, _ := filepath.Glob(folder + "/*")
+		size := 0
+		for _, f := range files {
+			name, _ := os.Readlink(f)
+			if info, err := os.Stat(f); err == nil && strings.Contains(name, "mcpx-unread-") && strings.HasSuffix(name, " (deleted)") {
+				size += int(info.Size())
+			}
+		}
+		return fmt.Sprint(size), size >= want
+	})
 }
 
 // TestTooManyCalls: over HTTP a call beyond limits.calls_per_client gets 429. Other

@@ -129,21 +129,30 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (requ
 		}()
 	}
 	return requests, func(respond func(response []byte)) {
-		go func() { respond(join(c.runBatch(starts))) }()
+		go func() {
+			responses, free := c.runBatch(starts)
+			response := join(responses)
+			free()
+			respond(response)
+		}()
 	}
 }
 
-// runBatch runs the requests of a batch and returns their responses. The batch counts
-// once in the client's quota, so one request at a time can always run. More run at the
-// same time if the quota has room.
-func (c *Client) runBatch(starts []func(respond func(response []byte))) [][]byte {
-	responses := make([][]byte, len(starts))
+// runBatch runs the requests of a batch and returns their responses, which count as memory
+// for batches until free is called. The batch counts once in the client's quota, so one
+// request at a time can always run. More run at the same time if the quota has room.
+func (c *Client) runBatch(starts []func(respond func(response []byte))) (responses [][]byte, free func()) {
+	responses = make([][]byte, len(starts))
+	memory := batchMemory{total: new(atomic.Int64)}
+	if c.Quota != nil {
+		memory.total = &c.Quota.batchBytes
+	}
 	var next atomic.Int64
 	work := func() {
 		for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
 			done := make(chan struct{})
 			starts[i](func(response []byte) {
-				responses[i] = response
+				responses[i] = memory.keep(response)
 				close(done)
 			})
 			<-done
@@ -165,8 +174,30 @@ func (c *Client) runBatch(starts []func(respond func(response []byte))) [][]byte
 	}
 	work()
 	workers.Wait()
-	return responses
+	return responses, memory.free
 }
+
+// maxBatchBytes bounds the responses of the batches of one client that are not complete.
+const maxBatchBytes = 64 << 20
+
+// batchMemory counts the responses of a batch that is not complete.
+type batchMemory struct {
+	total *atomic.Int64 // of all batches of the client
+	own   atomic.Int64
+}
+
+// keep returns a response, or an error if there is no room for it.
+func (m *batchMemory) keep(response []byte) []byte {
+	size := int64(len(response))
+	if m.total.Add(size) > maxBatchBytes {
+		m.total.Add(-size)
+		return rpc.AppendError(nil, rawjson.Get(response, "id"), rpc.Errorf(rpc.CodeInternal, "The call was made, but its answer of %d bytes was dropped: the answers of a batch have at most %d bytes together. Send the call outside a batch.", size, maxBatchBytes))
+	}
+	m.own.Add(size)
+	return response
+}
+
+func (m *batchMemory) free() { m.total.Add(-m.own.Load()) }
 
 // sessionlessBatch bounds how many requests of a batch run at the same time for a client
 // without a client session, which has no quota.
@@ -183,7 +214,11 @@ func BatchSize(batch []byte) (n int) {
 
 // join returns an array of the responses that are not nil; nil if there are none.
 func join(responses [][]byte) []byte {
-	b := []byte("[")
+	size := len("[]")
+	for _, r := range responses {
+		size += len(r) + len(",")
+	}
+	b := append(make([]byte, 0, size), '[')
 	for _, r := range responses {
 		if r != nil {
 			b = rawjson.AppendElement(b, r)

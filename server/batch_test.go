@@ -54,10 +54,35 @@ func TestABatchKeepsToTheQuota(t *testing.T) {
 					reply([]byte("{}"))
 				})
 			}
-			if n := len(c.runBatch(parts)); n != 20 || peak.Load() != int32(want) || c.Quota.calls != 1 {
+			responses, _ := c.runBatch(parts)
+			if n := len(responses); n != 20 || peak.Load() != int32(want) || c.Quota.calls != 1 {
 				t.Errorf("quota %d: %d answers, %d at the same time, %d calls are left", most, n, peak.Load(), c.Quota.calls)
 			}
 		})
+	}
+}
+
+// TestAnswersOfABatchAreBounded: they are kept in memory until all are there, so those that
+// there is no room for are replaced by errors.
+func TestAnswersOfABatchAreBounded(t *testing.T) {
+	c := newClient("one", nil)
+	c.Quota = NewQuota(1, 0)
+	c.Quota.TryAcquire() // the batch itself, so its requests run one by one
+	long := []byte(`{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", maxBatchBytes/3) + `"}`)
+	parts := make([]func(reply func(answer []byte)), 4)
+	for i := range parts {
+		parts[i] = func(reply func(answer []byte)) { reply(long) }
+	}
+	responses, free := c.runBatch(parts)
+	for i, r := range responses {
+		code := string(rawjson.Get(rawjson.Get(r, "error"), "code"))
+		if i < 2 && len(r) != len(long) || i >= 2 && code != "-32603" || string(rawjson.Get(r, "id")) != "7" {
+			t.Errorf("answer %d: %.200s", i, r)
+		}
+	}
+	free()
+	if left := c.Quota.batchBytes.Load(); left != 0 {
+		t.Errorf("%d bytes are still counted", left)
 	}
 }
 

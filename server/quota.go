@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"mcpx/internal/tasks"
 )
@@ -23,6 +24,8 @@ type Quota struct {
 	bytes    int           // size of the calls that are entering or queued
 	starting bool          // a queued call is being started; other changes leave the queue alone meanwhile
 	shrunk   tasks.Signal  // a call has left the queue
+
+	batchBytes atomic.Int64 // see batchMemory
 }
 
 // queuedCall is a call that waits for room.

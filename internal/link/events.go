@@ -33,7 +33,11 @@ func isTooLong(err error) bool {
 func (l *httpLink) readEvents(ctx context.Context, r io.Reader, at *position, event func(name string, data []byte)) error {
 	memory := l.Intake.reserve(ctx)
 	defer memory.release()
-	return readEvents(r, eventLimits{l.MessageBytes, memory.grow}, at, event)
+	err := readEvents(r, eventLimits{l.MessageBytes, memory.grow}, at, event)
+	if isTooLong(err) {
+		memory.collect()
+	}
+	return err
 }
 
 // eventLimits are the limits of an event stream.

@@ -38,6 +38,7 @@ func (l *httpLink) readResponse(ctx context.Context, response *http.Response, id
 	case err != nil:
 		return fmt.Errorf("%w: its answer could not be read: %w", errBroken, err)
 	case len(text) > l.MessageBytes:
+		memory.collect()
 		return fmt.Errorf("its answer has more than %d bytes (limits.message_bytes)", l.MessageBytes)
 	case rawjson.Kind(text) != '{':
 		kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")

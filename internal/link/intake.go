@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 
 	"mcpx/internal/rpc"
 )
@@ -79,6 +80,15 @@ func (r *reservation) grow(size int) error {
 func (r *reservation) release() {
 	for ; r.held > 0; r.held-- {
 		<-r.intake.sizes[r.held-1].slots
+	}
+}
+
+// collect frees the memory of a message that was too long, before the next one of its size is
+// read. Otherwise the garbage of such messages would be several times their limit until the
+// collector runs by itself.
+func (r *reservation) collect() {
+	if r.held == len(r.intake.sizes) {
+		runtime.GC()
 	}
 }
 

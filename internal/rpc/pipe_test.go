@@ -102,6 +102,33 @@ func TestWriterKeepsOrderAndBatches(t *testing.T) {
 	}
 }
 
+// TestWriterQueuesEverySize: short and long messages are written in their order, and the
+// queue counts exactly their bytes, without the unused memory of a message.
+func TestWriterQueuesEverySize(t *testing.T) {
+	var out bytes.Buffer
+	w := NewWriter(&out, 10<<20)
+	w.try = nil // everything is queued
+	var want strings.Builder
+	for i, size := range []int{5, 70_000, 5, 5, 60_000, 10_000, 3 << 20, 5, 100_000} {
+		message := append(make([]byte, 0, 3*size), bytes.Repeat([]byte{byte('a' + i)}, size)...)
+		want.Write(append(bytes.Clone(message), '\n'))
+		if err := w.Send(message); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := 0
+	for _, piece := range w.queue {
+		held += cap(piece)
+	}
+	if w.queued != want.Len() || held > want.Len()*3/2 {
+		t.Errorf("%d bytes are queued in %d bytes of memory, want %d", w.queued, held, want.Len())
+	}
+	w.Close()
+	if err := w.Run(); err != nil || out.String() != want.String() || w.queued != 0 {
+		t.Errorf("%d bytes are written, %d still queued, %v", out.Len(), w.queued, err)
+	}
+}
+
 func TestAMessageIsOneLine(t *testing.T) {
 	var out bytes.Buffer
 	w := NewWriter(&out, 1000)

@@ -204,6 +204,20 @@ func Recycle(b []byte) {
 	}
 }
 
+// Trim returns a message that may wait long. If much of its memory is unused, it is copied to
+// a buffer of its size. The memory of the message passes to Trim.
+func Trim(message []byte) []byte {
+	const little = 4 << 10
+	unused := cap(message) - len(message)
+	isRecycled := cap(message) <= maxRecycled && unused <= len(message)
+	if unused <= little+len(message)/4 || isRecycled {
+		return message
+	}
+	trimmed := append(make([]byte, 0, len(message)+EnvelopeBytes), message...)
+	Recycle(message)
+	return trimmed
+}
+
 // DropBuffers leaves the free buffers to the garbage collector.
 func DropBuffers() {
 	for range cap(buffers) {

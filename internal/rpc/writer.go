@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 
 // Writer writes messages to a pipe in the order of Send, one per line. If nothing is
 // queued, Send writes the message itself, as far as the pipe has room
-// (BenchmarkStdioSmall). Everything else is queued, and Run writes the whole queue at
-// once. All methods except Run may be called concurrently.
+// (BenchmarkStdioSmall). Everything else is queued, and Run writes short messages
+// together. All methods except Run may be called concurrently.
 type Writer struct {
 	w     io.Writer
 	try   func(b []byte) (int, error) // writes as much as fits without waiting; nil if w cannot do that
@@ -23,8 +24,10 @@ type Writer struct {
 
 	mu     sync.Mutex
 	room   sync.Cond // signaled when the queue shrinks, a write fails or the writer closes
-	queue  []byte    // whole lines, except that the first may have been written in part
-	spare  []byte    // memory for the next queue
+	queue  [][]byte  // pieces of whole lines, except that the first may have been written in part
+	queued int       // bytes of the queue
+	isOpen bool      // the last piece takes further short messages
+	spare  []byte    // memory for the next piece of short messages
 	busy   bool      // a write is under way
 	last   time.Time // of the last Send
 	err    error     // of the write that failed
@@ -70,16 +73,43 @@ func (w *Writer) send(message []byte, write func(b []byte) (int, error)) error {
 		return w.err
 	case w.closed:
 		return ErrClosed
-	case len(w.queue) > 0 && len(w.queue)+len(message) > w.limit:
+	case len(w.queue) > 0 && w.queued+len(message) > w.limit:
 		return ErrFull
 	}
 	OneLine(message)
 	if write == nil || w.busy || len(w.queue) > 0 || w.isBurst() {
-		w.queue = append(append(w.queue, message...), '\n')
+		w.add(message)
 		w.wake.Notify()
 		return nil
 	}
 	return w.write(append(message, '\n'), write)
+}
+
+// openBytes is the size up to which short messages are gathered in one piece.
+const openBytes = 64 << 10
+
+// add queues a message. Short ones are copied to a common piece.
+func (w *Writer) add(message []byte) {
+	w.queued += len(message) + len("\n")
+	if len(message) >= openBytes {
+		w.queue, w.isOpen = append(w.queue, append(Trim(message), '\n')), false
+		return
+	}
+	last := len(w.queue) - 1
+	if !w.isOpen || len(w.queue[last])+len(message) > openBytes {
+		w.queue, w.spare, w.isOpen = append(w.queue, w.spare), nil, true
+		last++
+	}
+	w.queue[last] = append(append(w.queue[last], message...), '\n')
+}
+
+// pop removes the first piece of the queue.
+func (w *Writer) pop() []byte {
+	piece := w.queue[0]
+	w.queue = slices.Delete(w.queue, 0, 1)
+	w.queued -= len(piece)
+	w.isOpen = w.isOpen && len(w.queue) > 0
+	return piece
 }
 
 // burstInterval is about the time that one write takes. Messages that follow each other
@@ -107,9 +137,10 @@ func (w *Writer) write(piece []byte, write func(b []byte) (int, error)) error {
 	w.busy = false
 	switch {
 	case err != nil:
-		w.err, w.queue = err, nil
+		w.err, w.queue, w.queued, w.isOpen = err, nil, 0, false
 	case n < len(piece):
-		w.queue = append(piece[n:], w.queue...)
+		w.queue = slices.Insert(w.queue, 0, piece[n:])
+		w.queued += len(piece) - n
 	}
 	w.room.Broadcast()
 	if len(w.queue) > 0 || w.closed || err != nil {
@@ -153,8 +184,7 @@ func (w *Writer) Run() error {
 		case w.err != nil:
 			return w.err
 		case len(w.queue) > 0:
-			piece := w.queue
-			w.queue, w.spare = w.spare[:0], nil
+			piece := w.pop()
 			_ = w.write(piece, w.w.Write)
 			if cap(piece) < minRecycled { // larger ones were recycled
 				w.spare = piece[:0]

@@ -26,7 +26,7 @@ import (
 	"mcpx/internal/rpc"
 	"mcpx/internal/seal"
 	"mcpx/internal/store"
-	"mcpx/internal/tasks"
+	"mcpx/internal/unread"
 	"mcpx/server"
 	"mcpx/server/access"
 )
@@ -51,7 +51,6 @@ type HTTP struct {
 
 	build       sync.Once
 	handler     http.Handler
-	responders  tasks.Group // goroutines that write responses to legacy SSE clients
 	views       atomic.Pointer[views]
 	times       times // zero: defaultTimes
 	sessions    *sessions
@@ -106,7 +105,6 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 // close closes all client sessions and waits for the goroutines of the front.
 func (h *HTTP) close() {
 	h.sessions.endAll()
-	h.responders.Close()
 	h.sessions.close()
 }
 
@@ -227,8 +225,8 @@ type call struct {
 	server *server.Server
 	client *server.Client
 	body   server.Inbound
-	done   func()        // called when the message was handled, perhaps after its connection broke
-	quota  *server.Quota // of the client session; nil without one
+	done   func()          // called when the message was handled, perhaps after its connection broke
+	unread *unread.Account // of the client session; nil without one
 
 	status func(response []byte) int // the HTTP status of the response; nil: 200
 }
@@ -246,22 +244,27 @@ func (c call) send(own *stream, message []byte) error {
 // respond handles a message. It writes the response, after the requests and
 // notifications that belong to the call.
 func (h *HTTP) respond(w http.ResponseWriter, r *http.Request, c call) {
-	out := newStream(h.times, h.Limits.UnreadBytes)
+	if c.unread == nil {
+		c.unread = h.sessions.unread.NewAccount(h.Limits.UnreadBytes, nil)
+	}
+	out := newStream(h.times, c.unread)
 	client := c.client.Through(func(message []byte) error { return c.send(out, message) })
-	handled := make(chan int, 1)
+	handled := make(chan struct{})
 	c.server.Handle(c.ctx, client, c.body, func(response []byte) {
 		c.done()
-		c.quota.AddUnread(len(response))
+		if c.status != nil {
+			out.status = c.status(response)
+		}
 		out.end(response)
-		handled <- len(response)
+		close(handled)
 	})
 	if !c.body.IsAnswered() {
 		c.done()
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	out.respond(w, r, c.status)
-	c.quota.AddUnread(-<-handled) // a call may outlast its connection
+	out.respond(w, r)
+	<-handled // a call may outlast its connection
 }
 
 // postStateless handles a message without a client session (--stateless).

@@ -100,7 +100,7 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 			return
 		}
 	}
-	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: done, quota: n.client.Quota})
+	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: done, unread: n.unread})
 }
 
 // refuseForeign refuses a response whose request another replica has sent.
@@ -134,7 +134,11 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
 
 // serveGetStream writes the GET stream of a client session, beginning with first.
 func (h *HTTP) serveGetStream(w http.ResponseWriter, r *http.Request, n *session, first []byte) {
-	out := newStream(h.times, h.Limits.UnreadBytes)
+	account := n.unread
+	if n.transport != legacySSE { // a stream that the client does not read must not take the room of its responses
+		account = h.sessions.unread.NewAccount(h.Limits.UnreadBytes, nil)
+	}
+	out := newStream(h.times, account)
 	startEvents(w)
 	n.setStream(out) // before the write, since the client may post as soon as it reads first
 	defer n.removeStream(out)

@@ -22,7 +22,7 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	}
 	defer h.sessions.end(n)
 	defer n.use()()
-	h.serveGetStream(w, r, n, appendEvent(nil, "endpoint", []byte("/message?sessionId="+n.id)))
+	h.serveGetStream(w, r, n, []byte("event: endpoint\ndata: /message?sessionId="+n.id+eventEnd))
 }
 
 // message handles a message that a client of legacy SSE posts. The response is sent on
@@ -62,7 +62,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 }
 
 // accept handles a message in a session of legacy SSE, and calls end when the response is
-// written, or at once if there is none. It waits until a message that has a response has started. This
+// queued, or at once if there is none. It waits until a message that has a response has started. This
 // delays the response to the POST, which slows down a client that does not read its stream.
 func (h *HTTP) accept(r *http.Request, n *session, message server.Inbound, end func()) {
 	request, start := n.server.Accept(context.Background(), n.client.As(callerOf(r, n.server)), message)
@@ -75,29 +75,14 @@ func (h *HTTP) accept(r *http.Request, n *session, message server.Inbound, end f
 		close(started)
 		start(respond)
 	}
-	n.client.Quota.Start(request, message.Size(), startNow, h.responder(n, func() {
+	n.client.Quota.Start(request, message.Size(), startNow, func(response []byte) {
+		n.respond(response)
 		n.client.Quota.Release()
 		end()
-	}))
+	})
 	select {
 	case <-started:
 	case <-r.Context().Done(): // the call continues: in MCP, only notifications/cancelled cancels it
-	}
-}
-
-// responder returns a function that writes a response to the GET stream of a legacy SSE
-// client and then calls end. It does not wait: a goroutine writes, until mcpx stops.
-func (h *HTTP) responder(n *session, end func()) func(response []byte) {
-	return func(response []byte) {
-		write := func() {
-			defer end()
-			if response != nil {
-				n.respond(response)
-			}
-		}
-		if !h.responders.Go(write) { // mcpx stops
-			write()
-		}
 	}
 }
 

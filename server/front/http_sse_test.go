@@ -127,8 +127,8 @@ func TestAnswersWaitForTheirStream(t *testing.T) {
 		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Limits: config.Limits{BodyBytes: 1000, Sessions: 10, SessionIdle: time.Hour, UnreadBytes: streamBytes}}
 		handler := h.Handler()
 		n := one(t, h.sessions)
-		n.useLegacySSE(0)
-		out := newStream(defaultTimes, streamBytes)
+		n.useLegacySSE()
+		out := newStream(defaultTimes, n.unread)
 		n.setStream(out)
 		if err := n.send(make([]byte, streamBytes)); err != nil {
 			t.Fatal(err)
@@ -142,14 +142,9 @@ func TestAnswersWaitForTheirStream(t *testing.T) {
 			synctest.Wait()
 		}
 		post()
-		read, _ := out.pop()
-		out.written(read)
-		synctest.Wait()
-		read, _ = out.pop()
-		if len(read) != 1 || string(read[0]) != result("{}") {
-			t.Errorf("the stream has %q, want the answer", read)
+		if read := popAll(out); len(read) != 2 || read[1] != result("{}") {
+			t.Errorf("the stream has %d messages, want the answer after the first", len(read))
 		}
-		out.written(read)
 		if err := n.send(make([]byte, streamBytes)); err != nil {
 			t.Fatal(err)
 		}
@@ -166,11 +161,11 @@ func TestAnswersWaitForTheirStream(t *testing.T) {
 // client can cancel the call, and give up the POST. If too many calls wait, it gets 429.
 func TestPostsWaitForTheQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Limits: config.Limits{BodyBytes: 1000, Sessions: 10, SessionIdle: time.Hour, UnreadBytes: streamBytes}}
+		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Limits: config.Limits{BodyBytes: 1000, Sessions: 10, SessionIdle: time.Hour, CallsPerClient: 1, UnreadBytes: streamBytes}}
 		handler := h.Handler()
 		n := one(t, h.sessions)
-		n.useLegacySSE(1)
-		out := newStream(defaultTimes, streamBytes)
+		n.useLegacySSE()
+		out := newTestStream()
 		n.setStream(out)
 		post := func(ctx context.Context, body string) chan int {
 			status := make(chan int, 1)
@@ -210,7 +205,7 @@ func TestPostsWaitForTheQuota(t *testing.T) {
 		}
 		n.client.Quota.Release()
 		synctest.Wait()
-		if read, _ := out.pop(); len(read) != 1 || string(read[0]) != result("{}") {
+		if read := popAll(out); len(read) != 1 || read[0] != result("{}") {
 			t.Errorf("the stream has %q, want one response", read)
 		}
 		h.sessions.end(n)

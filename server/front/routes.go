@@ -27,6 +27,7 @@ func (h *HTTP) newHandler() http.Handler {
 	}
 	h.Limits.UnreadBytes = cmp.Or(h.Limits.UnreadBytes, defaultUnread)
 	h.sessions = newSessions(h.Limits)
+	h.sessions.unread.Log = h.Log
 	if h.Seal != nil {
 		h.sessions.replicas = newReplicas(h.Seal, h.Store, h.sessions)
 		h.sessions.replicas.log = h.Log

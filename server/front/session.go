@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/unread"
 	"mcpx/server"
 	"mcpx/server/access"
 )
@@ -16,6 +17,7 @@ type session struct {
 	server *server.Server
 	client *server.Client
 	sender sender // of the request that opened it; requests of others may not use the session
+	unread *unread.Account
 
 	// With a session key. The ID that the client has is sealed.
 	replicas *replicas     // nil: no other replica can have a copy
@@ -57,13 +59,9 @@ func (n *session) use() (done func()) {
 	}
 }
 
-// useLegacySSE makes the GET stream carry all responses. Its limit bounds the unread
-// bytes: a response that does not fit waits, and its call stays in the quota. It is called
-// before the session is in the table.
-func (n *session) useLegacySSE(calls int) {
-	n.transport, n.replicas = legacySSE, nil
-	n.client.Quota = server.NewQuota(calls, 0)
-}
+// useLegacySSE makes the GET stream carry all responses. It is called before the session is
+// in the table.
+func (n *session) useLegacySSE() { n.transport, n.replicas = legacySSE, nil }
 
 // isOver reports whether the session is closed.
 func (n *session) isOver() bool { return n.client.Conn.Err() != nil }
@@ -126,13 +124,11 @@ func (n *session) send(message []byte) error {
 	return errStreamClosed
 }
 
-// respond sends a response on the GET stream of a legacy SSE client. It waits if the
-// client has too much unread. If there is no stream, the client is gone.
+// respond sends a response on the GET stream of a legacy SSE client. It never waits for the
+// client. If there is no stream, the client is gone.
 func (n *session) respond(response []byte) {
 	if s := n.stream(); s != nil {
-		n.client.Quota.AddUnread(len(response))
-		_ = s.Push(response)
-		n.client.Quota.AddUnread(-len(response))
+		s.sendResponse(response)
 	}
 }
 

@@ -12,12 +12,14 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/tasks"
+	"mcpx/internal/unread"
 	"mcpx/server"
 )
 
 // sessions is the table of client sessions. Its methods may be called concurrently.
 type sessions struct {
 	limits config.Limits
+	unread *unread.Budget
 	tasks  tasks.Group
 	ctx    context.Context // for the tasks
 	cancel context.CancelFunc
@@ -37,14 +39,17 @@ var (
 
 func newSessions(limits config.Limits) *sessions {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &sessions{limits: limits, ctx: ctx, cancel: cancel, byID: map[string]*session{}}
+	return &sessions{
+		limits: limits, unread: unread.NewBudget(limits.UnreadBytes),
+		ctx: ctx, cancel: cancel, byID: map[string]*session{},
+	}
 }
 
 // open opens a session for the sender of a request.
 func (s *sessions) open(to *server.Server, r *http.Request, t transport) (*session, error) {
 	n := s.newSession(rand.Text(), to, r)
 	if t == legacySSE {
-		n.useLegacySSE(s.limits.CallsPerClient)
+		n.useLegacySSE()
 	}
 	_, done, err := s.addOnce(r.Context(), n)
 	if err != nil {
@@ -65,6 +70,7 @@ func (s *sessions) newSession(id string, to *server.Server, r *http.Request) *se
 		n.client = to.NewClient("http-"+rand.Text()[:8], n.send) // logs show this ID; the session's own is a secret
 	}
 	n.client.Quota = server.NewQuota(s.limits.CallsPerClient, s.limits.UnreadBytes)
+	n.unread = s.unread.NewAccount(s.limits.UnreadBytes, n.client.Quota.AddUnread)
 	n.client.As(callerOf(r, to))
 	return n
 }

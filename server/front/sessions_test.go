@@ -26,7 +26,7 @@ func one(t *testing.T, all *sessions) *session {
 
 // stands reports whether a stream that is opened now stays open.
 func stands(n *session) bool {
-	out := newStream(defaultTimes, streamBytes)
+	out := newTestStream()
 	n.setStream(out)
 	_, ended := out.pop()
 	return !ended
@@ -67,8 +67,8 @@ func TestAMessageComesDuringTheEnd(t *testing.T) {
 	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Limits: config.Limits{BodyBytes: 1000, Sessions: 10, SessionIdle: time.Hour, UnreadBytes: streamBytes}}
 	handler := h.Handler()
 	n := one(t, h.sessions)
-	n.useLegacySSE(0)
-	n.setStream(newStream(defaultTimes, streamBytes))
+	n.useLegacySSE()
+	n.setStream(newTestStream())
 	body, client := io.Pipe()
 	go func() {
 		message := request("ping", "")
@@ -196,7 +196,7 @@ func TestAskedClientLeaves(t *testing.T) {
 func TestARequestBeginsAfterAllWereCancelled(t *testing.T) {
 	all := newSessions(config.Limits{Sessions: 10, SessionIdle: time.Hour})
 	n := one(t, all)
-	n.useLegacySSE(1)
+	n.useLegacySSE()
 	before, _ := n.client.Conn.Begin(context.Background(), []byte("1"), 0)
 	if !n.client.Quota.TryAcquire() {
 		t.Fatal("no room")

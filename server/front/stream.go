@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"mcpx/internal/rpc"
 	"mcpx/internal/tasks"
+	"mcpx/internal/unread"
 )
 
 // stream queues the messages that go to a client in one HTTP response. The stream of a
@@ -16,17 +18,16 @@ import (
 // respond and serve, which write the HTTP response.
 type stream struct {
 	times  times
-	limit  int          // of unread bytes
-	signal tasks.Signal // messages were queued
+	unread *unread.Account // of the queue
+	status int             // of the HTTP response if it is one JSON message; 0: 200; set before end
+	signal tasks.Signal    // messages were queued
 
 	mu     sync.Mutex
-	room   sync.Cond // signaled when bytes shrinks or the stream ends
-	queue  [][]byte
-	bytes  int       // size of the messages that are queued or being written
-	first  [1][]byte // memory of the queue for the stream of a call that has only a response
-	sent   bool      // a message was queued besides the last
-	ended  bool      // the last message is queued
-	closed bool      // the HTTP response is finished or the client is gone
+	queue  []unread.Message
+	first  [1]unread.Message // memory of the queue for the stream of a call that has only a response
+	sent   bool              // a message was queued besides the last
+	ended  bool              // the last message is queued
+	closed bool              // the HTTP response is finished or the client is gone
 }
 
 // errStreamFull is returned while the client has too much unread.
@@ -35,9 +36,9 @@ var errStreamFull = errors.New("the client does not read its stream")
 // errStreamClosed is returned for messages after the end of the stream.
 var errStreamClosed = errors.New("the client's stream is closed")
 
-func newStream(t times, limit int) *stream {
-	s := &stream{times: t, limit: limit, signal: tasks.NewSignal()}
-	s.room.L, s.queue = &s.mu, s.first[:0]
+func newStream(t times, account *unread.Account) *stream {
+	s := &stream{times: t, unread: account, signal: tasks.NewSignal()}
+	s.queue = s.first[:0]
 	return s
 }
 
@@ -45,64 +46,66 @@ func newStream(t times, limit int) *stream {
 func (s *stream) Send(message []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.send(message)
-}
-
-// Push is Send, except that it waits until the client has read enough.
-func (s *stream) Push(message []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for {
-		err := s.send(message)
-		if !errors.Is(err, errStreamFull) {
-			return err
-		}
-		s.room.Wait()
-	}
-}
-
-func (s *stream) send(message []byte) error {
-	switch {
-	case s.closed || s.ended:
+	if s.closed || s.ended {
 		return errStreamClosed
-	case s.bytes > 0 && s.bytes+len(message) > s.limit:
+	}
+	m, ok := s.unread.Add(message)
+	if !ok {
 		return errStreamFull
 	}
-	s.queue = append(s.queue, message)
-	s.bytes += len(message)
+	s.push(m)
+	return nil
+}
+
+// push queues a message. The caller holds mu.
+func (s *stream) push(m unread.Message) {
+	s.queue = append(s.queue, m)
 	s.sent = true
 	s.signal.Notify()
-	return nil
+}
+
+// sendResponse queues a response, however much is unread. It never waits for the client.
+func (s *stream) sendResponse(response []byte) {
+	m := s.unread.Keep(response)
+	s.mu.Lock()
+	isOpen := !s.closed && !s.ended
+	if isOpen && !m.IsZero() {
+		s.push(m)
+	}
+	s.mu.Unlock()
+	if !isOpen {
+		m.Release()
+	}
 }
 
 // end ends the stream after the last message, which may be nil.
 func (s *stream) end(last []byte) {
+	m := s.unread.Keep(last)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return
+	isOpen := !s.closed && !s.ended
+	if isOpen && !m.IsZero() {
+		s.queue = append(s.queue, m)
 	}
 	s.ended = true
-	if last != nil && !s.closed {
-		s.queue = append(s.queue, last)
-		s.bytes += len(last)
-	}
-	s.room.Broadcast()
 	s.signal.Notify()
+	s.mu.Unlock()
+	if !isOpen {
+		m.Release()
+	}
 }
 
 // pieceBytes is about the size of one write.
 const pieceBytes = 64 << 10
 
-// pop removes the next messages to write, and reports whether they are the last. They
-// count as unread until written is called.
-func (s *stream) pop() (messages [][]byte, ended bool) {
+// pop removes the next messages to write, and reports whether they are the last. The caller
+// must release them.
+func (s *stream) pop() (messages []unread.Message, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for size := 0; len(s.queue) > 0 && size < pieceBytes; s.queue = s.queue[1:] {
 		messages = append(messages, s.queue[0])
-		size += len(s.queue[0])
-		s.queue[0] = nil
+		size += s.queue[0].Len()
+		s.queue[0] = unread.Message{}
 	}
 	if len(s.queue) > 0 {
 		s.signal.Notify()
@@ -112,28 +115,26 @@ func (s *stream) pop() (messages [][]byte, ended bool) {
 	return messages, s.ended
 }
 
-// written makes room for more messages.
-func (s *stream) written(messages [][]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, m := range messages {
-		s.bytes -= len(m)
-	}
-	s.room.Broadcast()
-}
-
 // close drops the queue. Nothing more can be sent.
 func (s *stream) close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed, s.queue, s.bytes = true, nil, 0
-	s.room.Broadcast()
+	dropped := s.queue
+	s.closed, s.queue = true, nil
+	s.mu.Unlock()
+	release(dropped)
+}
+
+// release releases messages that were written or dropped.
+func release(messages []unread.Message) {
+	for i := range messages {
+		messages[i].Release()
+	}
 }
 
 // respond writes the stream of a call: as one JSON message if it has only the call's response,
-// otherwise as server-sent events. status returns the HTTP status of the JSON message; nil: 200.
-// Nearly every call has only a response.
-func (s *stream) respond(w http.ResponseWriter, r *http.Request, status func(response []byte) int) {
+// otherwise as server-sent events. Nearly every call has only a response.
+func (s *stream) respond(w http.ResponseWriter, r *http.Request) {
+	defer s.close()
 	alive := time.NewTimer(s.times.alive)
 	defer alive.Stop()
 	select {
@@ -141,27 +142,25 @@ func (s *stream) respond(w http.ResponseWriter, r *http.Request, status func(res
 	case <-alive.C: // the call takes long
 	}
 	response, ok := s.onlyResponse()
-	switch {
-	case !ok:
+	if !ok {
 		s.signal.Notify() // serve reads the queue
 		startEvents(w)
 		s.serve(w, r)
-	case status != nil:
-		s.times.writeJSON(w, response, status(response))
-	default:
-		s.times.writeJSON(w, response, http.StatusOK)
+		return
 	}
+	defer response.Release()
+	s.times.writeResponse(w, response, cmp.Or(s.status, http.StatusOK))
 }
 
 // onlyResponse removes and returns the response of a call if the stream has ended and has
-// nothing else; nil if the call was canceled.
-func (s *stream) onlyResponse() (response []byte, ok bool) {
+// nothing else; the zero Message if the call was canceled. The caller must release it.
+func (s *stream) onlyResponse() (response unread.Message, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended || s.sent {
-		return nil, false
+		return response, false
 	}
-	response, s.first[0], s.queue = s.first[0], nil, nil
+	response, s.first[0], s.queue = s.first[0], unread.Message{}, nil
 	return response, true
 }
 
@@ -173,26 +172,22 @@ func (s *stream) serve(w http.ResponseWriter, r *http.Request) {
 	defer tick.Stop()
 	var events []byte
 	for {
-		var messages [][]byte
+		var messages []unread.Message
 		var ended bool
+		var err error
 		events = events[:0]
 		select {
 		case <-s.signal:
 			messages, ended = s.pop()
-			for _, m := range messages {
-				events = appendEvent(events, "message", m)
-			}
+			events, err = s.times.writeMessages(w, events, messages)
 		case <-tick.C:
-			events = append(events, ": alive\n\n"...)
+			err = s.times.writeEvents(w, append(events, ": alive\n\n"...))
 		case <-r.Context().Done():
 			return
 		}
-		if s.times.writeEvents(w, events) != nil || ended {
+		release(messages)
+		if err != nil || ended {
 			return
-		}
-		s.written(messages)
-		if cap(events) > 1<<20 {
-			events = nil
 		}
 	}
 }
@@ -202,19 +197,48 @@ func (t times) setWriteDeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(t.write))
 }
 
-// writeJSON writes a response of one message. A nil message, for a canceled call, is
-// written as 202 Accepted.
+// writeJSON writes a response of one short message. A nil message, for a canceled request,
+// is written as 202 Accepted.
 func (t times) writeJSON(w http.ResponseWriter, message []byte, status int) {
-	t.setWriteDeadline(w)
 	if message == nil {
-		w.WriteHeader(http.StatusAccepted)
+		t.writeAccepted(w)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(message))) // otherwise a long message is sent in chunks
-	w.WriteHeader(status)
+	t.startJSON(w, len(message), status)
 	_, _ = w.Write(message) // on failure the client is gone
-	rpc.Recycle(message)
+}
+
+// startJSON writes the headers of a response of one message.
+func (t times) startJSON(w http.ResponseWriter, size, status int) {
+	t.setWriteDeadline(w)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(size)) // otherwise a long message is sent in chunks
+	w.WriteHeader(status)
+}
+
+// writeAccepted writes a response without a message.
+func (t times) writeAccepted(w http.ResponseWriter) {
+	t.setWriteDeadline(w)
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// writeResponse writes the response of a call, each piece with its own deadline. The zero
+// Message, for a canceled call, is written as 202 Accepted.
+func (t times) writeResponse(w http.ResponseWriter, m unread.Message, status int) {
+	if m.IsZero() {
+		t.writeAccepted(w)
+		return
+	}
+	t.startJSON(w, m.Len(), status)
+	isFirst := true
+	_ = m.Each(func(piece []byte) error { // on failure the client is gone
+		if !isFirst {
+			t.setWriteDeadline(w)
+		}
+		isFirst = false
+		_, err := w.Write(piece)
+		return err
+	})
 }
 
 // startEvents writes the headers of a response with server-sent events.
@@ -235,11 +259,42 @@ func (t times) writeEvents(w http.ResponseWriter, events []byte) error {
 	return http.NewResponseController(w).Flush()
 }
 
-// appendEvent appends one event. It replaces line breaks in the data by spaces.
-func appendEvent(b []byte, name string, data []byte) []byte {
-	b = append(append(append(b, "event: "...), name...), "\ndata: "...)
+// writeMessages writes messages as events, short ones together and long ones in pieces. It
+// builds them in the memory of buffer, and returns the memory for the next ones.
+func (t times) writeMessages(w http.ResponseWriter, buffer []byte, messages []unread.Message) ([]byte, error) {
+	for i := range messages {
+		buffer = append(buffer, messageHead...)
+		err := messages[i].Each(func(piece []byte) error {
+			if len(buffer)+len(piece) > maxEvents {
+				if err := t.writeEvents(w, buffer); err != nil {
+					return err
+				}
+				buffer = buffer[:0]
+			}
+			buffer = appendData(buffer, piece)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		buffer = append(buffer, eventEnd...)
+	}
+	return buffer, t.writeEvents(w, buffer)
+}
+
+// maxEvents is the size of the buffer in which events are built.
+const maxEvents = 512 << 10
+
+// What comes before and after the data of an event.
+const (
+	messageHead = "event: message\ndata: "
+	eventEnd    = "\n\n"
+)
+
+// appendData appends data of an event, or a piece of it. It replaces line breaks by spaces.
+func appendData(b, data []byte) []byte {
 	start := len(b)
 	b = append(b, data...)
 	rpc.OneLine(b[start:])
-	return append(b, "\n\n"...)
+	return b
 }

@@ -4,16 +4,38 @@ import (
 	"bufio"
 	"bytes"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"mcpx/config"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/unread"
 )
 
 // streamBytes is what a client may leave unread in these tests.
 const streamBytes = defaultUnread
+
+// newTestStream returns a stream of a client that may leave streamBytes unread.
+func newTestStream() *stream {
+	return newStream(defaultTimes, unread.NewBudget(streamBytes).NewAccount(streamBytes, nil))
+}
+
+// popAll reads a stream that is not being served.
+func popAll(s *stream) (texts []string) {
+	for {
+		messages, _ := s.pop()
+		if len(messages) == 0 {
+			return texts
+		}
+		for i := range messages {
+			texts = append(texts, string(messages[i].Text()))
+		}
+		release(messages)
+	}
+}
 
 // events reads the data of server-sent events.
 func events(r *http.Response) *bufio.Scanner {
@@ -87,7 +109,7 @@ func TestStandingStream(t *testing.T) {
 }
 
 func TestStreamIsBounded(t *testing.T) {
-	s := newStream(defaultTimes, streamBytes)
+	s := newTestStream()
 	if err := s.Send(make([]byte, streamBytes)); err != nil {
 		t.Fatal(err)
 	}
@@ -97,15 +119,50 @@ func TestStreamIsBounded(t *testing.T) {
 	s.end([]byte("last"))
 	s.end([]byte("again"))
 	for i, want := range []int{streamBytes, len("last")} {
-		if messages, ended := s.pop(); len(messages) != 1 || len(messages[0]) != want || ended != (i == 1) {
+		if messages, ended := s.pop(); len(messages) != 1 || messages[0].Len() != want || ended != (i == 1) {
 			t.Errorf("%d messages, ended %v", len(messages), ended)
 		}
 	}
 	if err := s.Send([]byte("x")); err == nil {
 		t.Error("a message after the end is taken")
 	}
-	if got := string(appendEvent(nil, "message", []byte("{\n}\r"))); got != "event: message\ndata: { } \n\n" {
-		t.Errorf("event %q", got)
+}
+
+// TestUnreadResponses: responses that are kept in files are written like others, as events or
+// as one JSON message, and nothing is kept of them.
+func TestUnreadResponses(t *testing.T) {
+	var unreadBytes int
+	account := unread.NewBudget(300_000).NewAccount(1000, func(bytes int) { unreadBytes += bytes })
+	short, long := "{\n}\r", `{"text":"`+strings.Repeat("x", 700_000)+"\"\n}"
+	get := newStream(defaultTimes, account)
+	var events string
+	for _, response := range []string{long, short, long} {
+		get.sendResponse([]byte(response))
+		events += "event: message\ndata: " + strings.NewReplacer("\n", " ", "\r", " ").Replace(response) + "\n\n"
+	}
+	get.end(nil)
+	post := newStream(defaultTimes, account)
+	post.end([]byte(long))
+	if want := 3*len(long) + len(short); unreadBytes != want {
+		t.Errorf("%d bytes are unread, want %d", unreadBytes, want)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)
+	w := httptest.NewRecorder()
+	get.serve(w, r)
+	if got := w.Body.String(); got != events {
+		t.Errorf("the events have %d bytes, want %d", len(got), len(events))
+	}
+	w = httptest.NewRecorder()
+	post.respond(w, r)
+	if got := w.Body.String(); got != long || w.Header().Get("Content-Length") != strconv.Itoa(len(long)) {
+		t.Errorf("the JSON message has %d bytes and Content-Length %s, want %d", len(got), w.Header().Get("Content-Length"), len(long))
+	}
+	late := newStream(defaultTimes, account)
+	late.close()
+	late.sendResponse([]byte(long))
+	late.end([]byte(short))
+	if unreadBytes != 0 {
+		t.Errorf("%d bytes are still unread", unreadBytes)
 	}
 }
 
@@ -113,7 +170,7 @@ func TestStreamIsBounded(t *testing.T) {
 // no other stream while the call is in flight.
 func TestACallKeepsToItsStream(t *testing.T) {
 	n := one(t, newSessions(config.Limits{Sessions: 10, SessionIdle: time.Hour}))
-	getStream, own := newStream(defaultTimes, streamBytes), newStream(defaultTimes, streamBytes)
+	getStream, own := newTestStream(), newTestStream()
 	n.setStream(getStream)
 	c := call{client: n.client}
 	if err := own.Send(make([]byte, streamBytes)); err != nil {
@@ -122,14 +179,14 @@ func TestACallKeepsToItsStream(t *testing.T) {
 	if err := c.send(own, []byte("one too many")); err == nil {
 		t.Error("it was sent")
 	}
-	if got, _ := getStream.pop(); len(got) != 0 {
+	if got := popAll(getStream); len(got) != 0 {
 		t.Errorf("the GET stream has %q", got)
 	}
 	own.close()
 	if err := c.send(own, []byte("after the end")); err != nil {
 		t.Error(err)
 	}
-	if got, _ := getStream.pop(); len(got) != 1 {
+	if got := popAll(getStream); len(got) != 1 {
 		t.Errorf("the GET stream has %q", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/rpc"
 	"mcpx/internal/tasks"
+	"mcpx/internal/unread"
 	"mcpx/server"
 )
 
@@ -37,7 +38,8 @@ func (f *Front) Run(ctx context.Context) error {
 	if pipe, ok := f.Out.(*os.File); ok {
 		rpc.Widen(pipe, stdoutBytes)
 	}
-	out := rpc.NewWriter(f.Out, cmp.Or(f.Limits.UnreadBytes, f.Limits.MessageBytes))
+	unreadBytes := cmp.Or(f.Limits.UnreadBytes, f.Limits.MessageBytes)
+	out := rpc.NewWriter(f.Out, unreadBytes)
 	var writeErr error
 	written := make(chan struct{})
 	go func() {
@@ -47,6 +49,13 @@ func (f *Front) Run(ctx context.Context) error {
 
 	c := &run{Front: f, out: out, client: f.Server.NewClient("stdio", out.Send)}
 	c.client.Quota, c.client.Timeout = server.NewQuota(f.Limits.CallsPerClient, 0), f.Timeout
+	budget := unread.NewBudget(unreadBytes)
+	budget.Log = f.Server.Log
+	c.unread = overflow{
+		account: budget.NewAccount(0, c.client.Quota.AddUnread),
+		write:   c.send,
+		written: c.finish,
+	}
 	f.Server.Attach(c.client)
 	ended := make(chan error, 1)
 	go func() { ended <- c.read() }()
@@ -74,6 +83,7 @@ type run struct {
 	client  *server.Client
 	out     *rpc.Writer
 	pending tasks.Group // requests without a response
+	unread  overflow    // responses that out has no room for
 }
 
 // drain waits until no requests are pending. After server.DrainTime it cancels them.
@@ -154,18 +164,12 @@ func (c *run) send(message []byte) {
 	}
 }
 
-// respond sends the response to a request and ends the request. It never waits: if the
-// client does not read, a goroutine waits.
+// respond sends the response to a request and ends the request. It never waits for the
+// client.
 func (c *run) respond(response []byte) {
-	if response == nil || !errors.Is(c.out.Send(response), rpc.ErrFull) {
+	if response == nil || c.unread.isEmpty() && !errors.Is(c.out.Send(response), rpc.ErrFull) {
 		c.finish()
 		return
 	}
-	n := len(response)
-	c.client.Quota.AddUnread(n)
-	go func() {
-		c.send(response)
-		c.client.Quota.AddUnread(-n)
-		c.finish()
-	}()
+	c.unread.add(response)
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -537,6 +538,52 @@ func TestTimeoutOfQueuedRequests(t *testing.T) {
 		for i := range 3 {
 			if got, want := f.hear(), fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, i); got != want {
 				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+		_ = f.in.Close()
+		if err := <-f.done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestUnreadResponses: responses that the writer has no room for arrive unchanged, in the order
+// in which their calls end, and no further call starts until they are written.
+func TestUnreadResponses(t *testing.T) {
+	const calls = 9
+	text := func(id int) string { return strings.Repeat(fmt.Sprint(id), 100_000) }
+	synctest.Test(t, func(t *testing.T) {
+		var end [calls + 1]chan struct{}
+		for i := range end {
+			end[i] = make(chan struct{})
+		}
+		started := 0
+		f := serveWith(t, &Front{Server: servertest.Bare(), Limits: config.Limits{MessageBytes: 1 << 20, UnreadBytes: 250_000, CallsPerClient: 20}})
+		servertest.AddMethod(t, "test/long", func(_ *server.Server, _ context.Context, _ *server.Client, m rpc.Message) ([]byte, error) {
+			id, _ := strconv.Atoi(string(m.ID))
+			started++ // the test waits after each
+			<-end[id]
+			return []byte(`"` + text(id) + `"`), nil
+		})
+		call := func(id int) {
+			f.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"test/long"}`, id))
+			synctest.Wait()
+		}
+		for id := range calls {
+			call(id)
+		}
+		for id := range calls {
+			close(end[id])
+			synctest.Wait()
+		}
+		close(end[calls])
+		call(calls)
+		if started != calls {
+			t.Errorf("%d calls have started, want %d", started, calls)
+		}
+		for id := range end {
+			if want := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":"%s"}`, id, text(id)); f.hear() != want {
+				t.Errorf("the response to %d is not the next, or has changed", id)
 			}
 		}
 		_ = f.in.Close()

@@ -1,0 +1,218 @@
+// Package unread keeps the messages that clients have not read yet: in memory up to a
+// limit, and responses above it in temporary files. So a client that does not read costs
+// little memory, nobody waits for it, and no response is lost.
+package unread
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
+)
+
+// Limits of a Budget, as multiples of its unread bytes.
+const (
+	memoryOfAll = 4   // in memory, for all accounts
+	diskOfOne   = 64  // in files, for one account
+	diskOfAll   = 128 // in files, for all accounts
+)
+
+// share is what each account may have in memory, even if others have used up the memory of
+// all. So the short messages of a client that reads never go through a file.
+const share = 256 << 10
+
+// Budget bounds the unread messages of all clients of a front. Its methods may be called
+// concurrently.
+type Budget struct {
+	Log zerolog.Logger // set before use
+
+	unread int // limits.unread_bytes
+	memory atomic.Int64
+
+	mu   sync.Mutex
+	disk int64 // size of all segments
+}
+
+// NewBudget returns a Budget for clients that may have that many bytes unread.
+func NewBudget(unread int) *Budget { return &Budget{Log: zerolog.Nop(), unread: unread} }
+
+// Account counts the unread messages of one client session. Its methods may be called
+// concurrently.
+type Account struct {
+	budget *Budget
+	limit  int
+	count  func(bytes int)
+	memory atomic.Int64
+
+	createFile func() (file *os.File, name string, err error)
+
+	mu      sync.Mutex
+	disk    int64    // size of its segments; guarded by Budget.mu
+	current *segment // takes the next message; may be nil
+}
+
+// NewAccount returns an Account that keeps limit bytes in memory, or one longer message. count
+// gets the size of each response that Keep keeps and, as a negative number, of each one that is
+// released; it may be nil.
+func (b *Budget) NewAccount(limit int, count func(bytes int)) *Account {
+	if count == nil {
+		count = func(int) {}
+	}
+	return &Account{budget: b, limit: limit, count: count, createFile: temporaryFile}
+}
+
+// Message is a message that waits to be written. It must be released once, when it was
+// written or dropped. The zero Message is no message.
+type Message struct {
+	account *Account
+	text    []byte // nil if it is in a file
+	file    *spilled
+	memory  int // counted in the account
+	size    int // reported to count; 0 for a message from Add
+}
+
+// IsZero reports whether there is no message.
+func (m *Message) IsZero() bool { return m.account == nil }
+
+// Add returns a message that is kept in memory; false if there is no room for it. The
+// message may be shared with other accounts.
+func (a *Account) Add(message []byte) (Message, bool) {
+	if !a.reserve(len(message)) {
+		return Message{}, false
+	}
+	return Message{account: a, text: message, memory: len(message)}, true
+}
+
+// Keep returns a response that is kept in memory or, if there is no room, in a file. The
+// memory of the response passes to Keep. If the file cannot be written, the client gets an
+// error instead. The result for nil is the zero Message. Keep may wait for the disk.
+func (a *Account) Keep(response []byte) Message {
+	if response == nil {
+		return Message{}
+	}
+	size := len(response)
+	a.count(size)
+	if a.reserve(size) {
+		return Message{account: a, text: rpc.Trim(response), memory: size, size: size}
+	}
+	file, err := a.spill(response)
+	if err != nil {
+		a.budget.Log.Warn().Err(err).Int("bytes", size).Msg("dropped a response that its client has not read")
+		return a.keepError(response, size, err)
+	}
+	rpc.Recycle(response)
+	return Message{account: a, file: file, size: size}
+}
+
+// keepError returns the error for a response that could not be kept.
+func (a *Account) keepError(response []byte, size int, cause error) Message {
+	e := rpc.Errorf(rpc.CodeInternal, "The call was made, but its answer of %d bytes was dropped: this client has not read its earlier answers, and %v. Read answers while calls run, or make fewer calls at a time.", size, cause)
+	var text []byte
+	if rawjson.Kind(response) == '[' {
+		text = []byte("[")
+		for r := range rawjson.Elements(response) {
+			text = rawjson.AppendElement(text, rpc.AppendError(nil, rawjson.Get(r, "id"), e))
+		}
+		text = append(text, ']')
+	} else {
+		text = rpc.AppendError(nil, rawjson.Get(response, "id"), e)
+	}
+	a.memory.Add(int64(len(text)))
+	a.budget.memory.Add(int64(len(text)))
+	return Message{account: a, text: text, memory: len(text), size: size}
+}
+
+// reserve counts bytes in memory; false if there is no room for them.
+func (a *Account) reserve(bytes int) bool {
+	n := int64(bytes)
+	own, all := a.memory.Add(n), a.budget.memory.Add(n)
+	isFirst := own == n
+	switch {
+	case own <= int64(min(share, a.limit)):
+		return true
+	case (isFirst || own <= int64(a.limit)) && all <= int64(memoryOfAll*a.budget.unread):
+		return true
+	}
+	a.free(bytes)
+	return false
+}
+
+func (a *Account) free(bytes int) {
+	a.memory.Add(-int64(bytes))
+	a.budget.memory.Add(-int64(bytes))
+}
+
+// Len returns the number of bytes.
+func (m *Message) Len() int {
+	if m.file != nil {
+		return m.file.size
+	}
+	return len(m.text)
+}
+
+// pieceBytes is the size of the pieces of a message.
+const pieceBytes = 256 << 10
+
+// Each calls write with each piece of the message, in order. A piece is valid until write
+// returns. It stops at the first error.
+func (m *Message) Each(write func(piece []byte) error) error {
+	if m.file != nil {
+		return m.file.each(write)
+	}
+	for text := m.text; len(text) > 0; {
+		n := min(len(text), pieceBytes)
+		if err := write(text[:n]); err != nil {
+			return err
+		}
+		text = text[n:]
+	}
+	return nil
+}
+
+// Text returns the whole message, whose memory then belongs to the caller. If the file
+// cannot be read, it returns the error for the client.
+func (m *Message) Text() []byte {
+	if m.file == nil {
+		text := m.text
+		m.text = nil
+		return text
+	}
+	text := make([]byte, 0, m.file.size+rpc.EnvelopeBytes)
+	err := m.file.each(func(piece []byte) error {
+		text = append(text, piece...)
+		return nil
+	})
+	if err != nil {
+		m.account.budget.Log.Error().Err(err).Msg("lost a response that its client has not read")
+		return rpc.AppendError(nil, m.file.id, rpc.Errorf(rpc.CodeInternal, "The call was made, but its answer was lost: %v", err))
+	}
+	return text
+}
+
+// Release frees the memory or the file of the message.
+func (m *Message) Release() {
+	if m.account == nil {
+		return
+	}
+	if m.file != nil {
+		m.file.segment.release()
+	}
+	m.account.free(m.memory)
+	if m.size > 0 {
+		rpc.Recycle(m.text) // a response belongs to nobody else
+		m.account.count(-m.size)
+	}
+	*m = Message{}
+}
+
+// errFull is returned if the files have too many bytes.
+type errFull struct{ limit int64 }
+
+func (e errFull) Error() string {
+	return fmt.Sprintf("more than %d MiB of them wait on disk (%d times limits.unread_bytes for a client, %d times for all)", e.limit>>20, diskOfOne, diskOfAll)
+}

@@ -1,0 +1,216 @@
+package unread
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpx/internal/rawjson"
+)
+
+// response returns a response of that size.
+func response(id, size int) []byte {
+	b := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":"`, id)
+	b = append(b, strings.Repeat(fmt.Sprint(id, "abcdefg"), size/8)[:size-len(b)-2]...)
+	return append(b, `"}`...)
+}
+
+// whole reads a message piece by piece.
+func whole(t *testing.T, m *Message) []byte {
+	t.Helper()
+	var b []byte
+	if err := m.Each(func(piece []byte) error { b = append(b, piece...); return nil }); err != nil {
+		t.Error(err)
+	}
+	return b
+}
+
+// TestMemory: only so many bytes are kept in memory, for one client and for all. The
+// responses that do not fit are in files.
+func TestMemory(t *testing.T) {
+	const unread = 1 << 20
+	for name, c := range map[string]struct {
+		accounts, messages, size int
+		inMemory                 int // most bytes
+	}{
+		"short messages of one client": {1, 100, 30_000, unread},
+		"long messages of one client":  {1, 20, 700_000, unread},
+		"one that is longer":           {1, 3, 2 << 20, 2 << 20},
+		"many clients":                 {20, 2, 500_000, memoryOfAll * unread},
+		"many clients with a share":    {100, 2, 200_000, memoryOfAll*unread + 100*share},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBudget(unread)
+			var kept []Message
+			var sums [][sha256.Size]byte
+			counted := 0
+			for range c.accounts {
+				a := b.NewAccount(unread, func(bytes int) { counted += bytes })
+				for i := range c.messages {
+					r := response(i, c.size)
+					sums = append(sums, sha256.Sum256(r))
+					kept = append(kept, a.Keep(r))
+				}
+			}
+			if got := b.memory.Load(); got > int64(c.inMemory) {
+				t.Errorf("%d bytes are in memory, want at most %d", got, c.inMemory)
+			}
+			total := c.accounts * c.messages * c.size
+			if got := b.memory.Load() + b.disk; got != int64(total) || counted != total {
+				t.Errorf("%d bytes are kept and %d are counted, want %d", got, counted, total)
+			}
+			for i := range kept {
+				if sha256.Sum256(whole(t, &kept[i])) != sums[i] || kept[i].Len() != c.size {
+					t.Errorf("response %d has changed", i)
+				}
+				if sha256.Sum256(kept[i].Text()) != sums[i] {
+					t.Errorf("the text of response %d has changed", i)
+				}
+				kept[i].Release()
+			}
+			if b.memory.Load() != 0 || b.disk != 0 || counted != 0 {
+				t.Errorf("after all are released, %d bytes are in memory, %d in files, %d are counted", b.memory.Load(), b.disk, counted)
+			}
+		})
+	}
+}
+
+// TestShare: a client that reads is not affected by others who have used up the memory of
+// all.
+func TestShare(t *testing.T) {
+	b := NewBudget(1 << 20)
+	for range 10 {
+		a := b.NewAccount(1<<20, nil)
+		for _, ok := a.Add(make([]byte, 100_000)); ok; _, ok = a.Add(make([]byte, 100_000)) {
+		}
+	}
+	a := b.NewAccount(1<<20, nil)
+	if m := a.Keep(response(1, 10_000)); m.file != nil {
+		t.Error("a short response is in a file")
+	}
+	if _, ok := a.Add(make([]byte, 10_000)); !ok {
+		t.Error("a notification is dropped")
+	}
+}
+
+// TestDiskIsBounded: the files of one client and of all have a limit. A response that is over it
+// is replaced by an error, and the next one is kept again when there is room.
+func TestDiskIsBounded(t *testing.T) {
+	const unread = 100_000
+	b := NewBudget(unread)
+	var kept []Message
+	fill := func(a *Account) (bytes int) {
+		for {
+			m := a.Keep(response(7, unread))
+			kept = append(kept, m)
+			if text := string(m.text); strings.Contains(text, `"error"`) {
+				if string(rawjson.Get(m.text, "id")) != "7" || !strings.Contains(text, "on disk (64 times limits.unread_bytes") {
+					t.Errorf("the error is %s", text)
+				}
+				return bytes
+			}
+			if m.file != nil {
+				bytes += m.Len()
+			}
+		}
+	}
+	one := b.NewAccount(0, nil)
+	if got := fill(one); got != diskOfOne*unread {
+		t.Errorf("one client has %d bytes in files", got)
+	}
+	fill(b.NewAccount(0, nil))
+	if fill(b.NewAccount(0, nil)) != 0 || b.disk != diskOfAll*unread {
+		t.Errorf("all clients have %d bytes in files", b.disk)
+	}
+	release := func() {
+		for i := range kept {
+			kept[i].Release()
+		}
+	}
+	release()
+	if b.disk != 0 || b.memory.Load() != 0 {
+		t.Errorf("%d bytes are in files, %d in memory", b.disk, b.memory.Load())
+	}
+	kept = nil
+	if got := fill(one); got != diskOfOne*unread {
+		t.Errorf("later, one client has %d bytes in files", got)
+	}
+	release()
+}
+
+// TestNoTemporaryFolder: without one, a single response is still kept, and further ones are
+// replaced by errors. In a batch, each request gets one.
+func TestNoTemporaryFolder(t *testing.T) {
+	a := NewBudget(1000).NewAccount(1000, nil)
+	a.createFile = func() (*os.File, string, error) { return nil, "", errors.New("read-only file system") }
+	first := a.Keep(response(1, 2000))
+	if first.Len() != 2000 {
+		t.Errorf("the first is %s", first.text)
+	}
+	second := a.Keep([]byte(`[{"jsonrpc":"2.0","id":2,"result":"` + strings.Repeat("x", 2000) + `"},{"jsonrpc":"2.0","id":"b","result":{}}]`))
+	var ids [][]byte
+	for r := range rawjson.Elements(second.text) {
+		ids = append(ids, rawjson.Get(r, "id"))
+		if message := string(rawjson.Get(rawjson.Get(r, "error"), "message")); !strings.Contains(message, "TMPDIR") || !strings.Contains(message, "read-only file system") {
+			t.Errorf("the error is %s", message)
+		}
+	}
+	if string(bytes.Join(ids, []byte(" "))) != `2 "b"` {
+		t.Errorf("the errors are for %q", ids)
+	}
+}
+
+// TestFilesHaveNoName: nobody else can read them, and nothing is left if mcpx is killed.
+func TestFilesHaveNoName(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	m := NewBudget(1000).NewAccount(0, nil).keepInFile(t, 2000)
+	left, err := os.ReadDir(folder)
+	if err != nil || len(left) > 0 && m.file.segment.name == "" {
+		t.Errorf("the folder has %v, %v", left, err)
+	}
+	m.Release()
+	if left, err = os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("at the end the folder has %v, %v", left, err)
+	}
+}
+
+// keepInFile returns a response that is in a file.
+func (a *Account) keepInFile(t *testing.T, size int) Message {
+	t.Helper()
+	a.memory.Add(1) // as if there were another
+	m := a.Keep(response(1, size))
+	if m.file == nil {
+		t.Fatal("the response is in memory")
+	}
+	return m
+}
+
+// TestConcurrentUse: responses are kept, read and released at the same time.
+func TestConcurrentUse(t *testing.T) {
+	b := NewBudget(300_000)
+	a := b.NewAccount(300_000, nil)
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			for range 20 {
+				r := response(i, 100_000)
+				want := bytes.Clone(r)
+				m := a.Keep(r)
+				if !bytes.Equal(whole(t, &m), want) {
+					t.Error("a response has changed")
+				}
+				m.Release()
+			}
+		})
+	}
+	all.Wait()
+	if a.current != nil || b.disk != 0 || b.memory.Load() != 0 {
+		t.Errorf("%v, %d bytes in files, %d in memory", a.current, b.disk, b.memory.Load())
+	}
+}
