@@ -68,6 +68,7 @@ func whoIs(g Guard) *who {
 // ask sends a request with a token, none if it is empty.
 func (h *who) ask(method, path, token string) *http.Response {
 	r := httptest.NewRequest(method, "http://localhost"+path, nil)
+	r.Header.Set("Content-Type", "application/json")
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}

@@ -161,7 +161,7 @@ func TestIdleSessionIsContinued(t *testing.T) {
 		h.sessions.run()
 		defer h.close()
 		post := func(id, message string) *httptest.ResponseRecorder {
-			r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/mcp", strings.NewReader(message))
+			r := postTo(t.Context(), "/mcp", strings.NewReader(message))
 			r.Header.Set(sessionHeader, id)
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, r)
