@@ -50,14 +50,14 @@ func (g *gate) originProblem(r *http.Request) string {
 
 // noOriginProblem returns why a request without an Origin is refused. Browsers send such
 // requests for pages of other origins, for example for images and frames. Only following a
-// link is allowed. Since they send an Origin with every request that changes something, such
-// a request has no credentials that could be a browser's.
+// link is allowed. Browsers send an Origin with every request that changes something, so one
+// without an Origin may not have credentials that a browser sends by itself.
 func noOriginProblem(r *http.Request) string {
 	h := r.Header
 	site := h.Get("Sec-Fetch-Site")
 	isForeign := site == "cross-site" || site == "same-site" // same-site: another port or a sibling domain
 	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
-	isLink := isRead && h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document"
+	isLink := isRead && h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document" && h.Get("Sec-Purpose") == "" // not a prefetch
 	changes := !isRead && r.Method != http.MethodOptions
 	switch {
 	case isForeign && !isLink:

@@ -384,6 +384,10 @@ func TestGuardStrayRequests(t *testing.T) {
 			t.Errorf("%+v: refused in spite of its origin", row)
 		}
 	}
+	prefetch := headersOf("Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Sec-Purpose", "prefetch;prerender")
+	if got := b.ask("GET", "/signin/default/a", "localhost", prefetch); got.reached {
+		t.Error("a page of another origin can prefetch a sign-in")
+	}
 }
 
 func TestGuardAnswers(t *testing.T) {
