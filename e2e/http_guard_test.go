@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 )
@@ -49,6 +51,32 @@ func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
 	}
 	if got := c.exec("a", "calls", ""); got != "2" {
 		t.Errorf("the upstream has got %s calls, want the 2 of this test", got)
+	}
+}
+
+// TestPagesOfOtherOrigins: the browser sends a person's password with requests of pages on
+// other ports. No tool runs for them, and nothing changes. Clients in such pages use a token.
+func TestPagesOfOtherOrigins(t *testing.T) {
+	t.Parallel()
+	config := with(one(t, "-count-calls"), "server", map[string]any{"token": "s3cret-token", "console": "edit"})
+	s := serveHTTP(t, config, options{flags: []string{"--stateless"}})
+	c := s.caller("/mcp")
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"a","tool_name":"calls"}}}`
+	const entry = `{"command":"mcpx-no-such-program"}`
+	password := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:s3cret-token"))
+	page := []string{"Origin", "http://127.0.0.1:1", "Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "no-cors", "Authorization", password}
+	own := []string{"Origin", s.url, "Sec-Fetch-Site", "same-origin", "Authorization", password}
+	for _, r := range []struct{ path, body string }{{"/mcp", call}, {"/console/default/add?server=evil", entry}, {"/console/default/stop?server=a", "{}"}, {"/reload", ""}} {
+		for _, kind := range []string{"", "text/plain", "application/json"} {
+			c.try("POST", r.path, r.body, append(page[:len(page):len(page)], "Content-Type", kind)...).want(t, "a page, "+r.path+" "+kind, http.StatusForbidden, "Forbidden")
+		}
+		c.try("POST", r.path, r.body, append(own, "Content-Type", "")...).want(t, "no type, "+r.path, http.StatusUnsupportedMediaType, "application/json")
+	}
+	c.try("POST", "/mcp", call, "Origin", "http://127.0.0.1:1", "Sec-Fetch-Site", "same-site", "Authorization", "Bearer s3cret-token").want(t, "a client in a page", http.StatusOK, `"text":"1"`)
+	c.try("POST", "/mcp", call, own...).want(t, "the console", http.StatusOK, `"text":"2"`)
+	c.try("POST", "/reload", "", own...).want(t, "the console", http.StatusNoContent, "")
+	if text, err := os.ReadFile(s.cmd.Args[1]); err != nil || strings.Contains(string(text), "evil") {
+		t.Errorf("%v: the config is %s", err, text)
 	}
 }
 

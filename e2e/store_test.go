@@ -143,6 +143,51 @@ func TestSharedStore(t *testing.T) {
 	}
 }
 
+// endedOnBoth ends a client session at the first replica, and returns its client at both. On a
+// busy machine a store that works may be too slow for mcpx, so it tries several sessions.
+func endedOnBoth(first, second *site) (c, there *caller) {
+	first.t.Helper()
+	for range 20 {
+		c = first.client("/mcp")
+		there = c.at(second)
+		there.try("POST", "/mcp", pingLine).want(first.t, "the other replica", 200, "")
+		c.try("DELETE", "/mcp", "").want(first.t, "DELETE", 204, "")
+		for range 100 {
+			if there.try("POST", "/mcp", pingLine).status == 404 {
+				return c, there
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	first.t.Fatal("the session never ends at the other replica")
+	return nil, nil
+}
+
+// TestEndedSessionStaysEnded: a session that was ended does not come back while the store is
+// gone, nor when it comes back without its values.
+func TestEndedSessionStaysEnded(t *testing.T) {
+	t.Parallel()
+	server := storetest.Start(t, "--requirepass", storePassword)
+	first, second := withStore(t, server), withStore(t, server)
+	first.waitStore("up")
+	second.waitStore("up")
+	c, there := endedOnBoth(first, second)
+	check := func(when string) {
+		t.Helper()
+		c.try("POST", "/mcp", pingLine).want(t, when+", the replica that ended it", 404, "initialize")
+		there.try("POST", "/mcp", pingLine).want(t, when+", the other replica", 404, "initialize")
+	}
+	check("after DELETE")
+	server.Stop()
+	first.waitStore("down")
+	second.waitStore("down")
+	check("without the store")
+	server.Start()
+	first.waitStore("up")
+	second.waitStore("up")
+	check("with an empty store")
+}
+
 // TestStoreNeverThere: mcpx starts without its store, and says so once.
 func TestStoreNeverThere(t *testing.T) {
 	t.Parallel()

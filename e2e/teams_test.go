@@ -64,6 +64,7 @@ func TestTeamTokens(t *testing.T) {
 			"token-of-old": "has expired",
 			issuer.Token(mcptest.Claims{"aud": "https://other.example.com"}): "another audience",
 			issuer.Token(mcptest.Claims{"aud": mcpAudience, "exp": 1}):       "expired",
+			issuer.Token(mcptest.Claims{"aud": mcpAudience, "typ": "ID"}):    "not an access token",
 		} {
 			c := s.caller(r.path)
 			c.token = token

@@ -105,8 +105,15 @@ func (i *Issuer) Token(claims Claims) string {
 	return i.Sign(jose.SigningKey{Algorithm: jose.ES256, Key: i.Key()}, claims)
 }
 
+// Typed is Sign for a token with a typ in its header.
+func (i *Issuer) Typed(key jose.SigningKey, typ string, claims Claims) string {
+	return i.sign(key, (&jose.SignerOptions{}).WithType(jose.ContentType(typ)), claims)
+}
+
 // Sign returns a token that is signed with any key.
-func (i *Issuer) Sign(key jose.SigningKey, claims Claims) string {
+func (i *Issuer) Sign(key jose.SigningKey, claims Claims) string { return i.sign(key, nil, claims) }
+
+func (i *Issuer) sign(key jose.SigningKey, options *jose.SignerOptions, claims Claims) string {
 	i.t.Helper()
 	all := Claims{"iss": i.URL, "sub": "alice", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix()}
 	maps.Copy(all, claims)
@@ -114,7 +121,7 @@ func (i *Issuer) Sign(key jose.SigningKey, claims Claims) string {
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	signer, err := jose.NewSigner(key, nil)
+	signer, err := jose.NewSigner(key, options)
 	if err != nil {
 		i.t.Fatal(err)
 	}

@@ -68,6 +68,7 @@ func whoIs(g Guard) *who {
 // ask sends a request with a token, none if it is empty.
 func (h *who) ask(method, path, token string) *http.Response {
 	r := httptest.NewRequest(method, "http://localhost"+path, nil)
+	r.Header.Set("Content-Type", "application/json")
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -141,6 +142,12 @@ func badTokens(t *testing.T, i *mcptest.Issuer) map[string]string {
 		"unknown key":             i.Sign(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "unknown"}}, valid),
 		"another payload":         parts[0] + "." + other[1] + "." + parts[2],
 		"without a signature":     parts[0] + "." + parts[1] + ".",
+		"a typed ID token":        i.Typed(rs, "id_token+jwt", valid),
+		"a logout token":          i.Typed(rs, "application/logout+jwt", valid),
+		"an ID token of Keycloak": i.Typed(rs, "JWT", with("typ", "ID")),
+		"a refresh token":         i.Typed(rs, "JWT", with("typ", "Refresh")),
+		"an ID token of Cognito":  i.Sign(rs, with("token_use", "id")),
+		"at+jwt, but an ID token": i.Typed(rs, "at+jwt", with("typ", "ID")),
 	}
 }
 
@@ -216,6 +223,34 @@ func TestOIDCCallers(t *testing.T) {
 	first := h.last.Rules
 	if h.ask("GET", "/status", i.Token(mcptest.Claims{"sub": "bob", "aud": public + "/mcp/work", "scope": "mcp:work mcp"})); h.last.Rules != first {
 		t.Error("equal grants are not one value")
+	}
+}
+
+// TestAccessTokens: access tokens of common issuers are accepted, whatever they say about
+// their type.
+func TestAccessTokens(t *testing.T) {
+	i := mcptest.NewIssuer(t)
+	h, es := whoIs(team(i)), jose.SigningKey{Algorithm: jose.ES256, Key: i.Key()}
+	with := func(key string, value any) mcptest.Claims {
+		return mcptest.Claims{"aud": public + "/mcp", "scope": "mcp", key: value}
+	}
+	for name, token := range map[string]string{
+		"without a type":                            i.Token(with("cid", "x")),
+		"RFC 9068":                                  i.Typed(es, "at+jwt", with("client_id", "x")),
+		"RFC 9068, the long form":                   i.Typed(es, "application/at+jwt", with("client_id", "x")),
+		"RFC 9068, in capitals":                     i.Typed(es, "AT+JWT", with("client_id", "x")),
+		"a JWT, as of Entra or Auth0":               i.Typed(es, "JWT", with("azp", "x")),
+		"a JWT in lower case":                       i.Typed(es, "jwt", with("azp", "x")),
+		"Keycloak":                                  i.Typed(es, "JWT", with("typ", "Bearer")),
+		"Keycloak with DPoP":                        i.Typed(es, "JWT", with("typ", "DPoP")),
+		"Cognito":                                   i.Token(with("token_use", "access")),
+		"Dex, whose access tokens have a hash":      i.Token(with("at_hash", "x")),
+		"a claim typ that is not a text":            i.Typed(es, "JWT", with("typ", 7)),
+		"authentik, whose access tokens have nonce": i.Typed(es, "JWT", with("nonce", "x")),
+	} {
+		if got := h.ask("POST", "/mcp", token); got.StatusCode != http.StatusTeapot {
+			t.Errorf("%s: %d %s", name, got.StatusCode, got.Header.Get("WWW-Authenticate"))
+		}
 	}
 }
 

@@ -41,8 +41,9 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	for _, host := range g.AllowedHosts {
 		allow(host)
 	}
-	if u, err := url.Parse(g.PublicURL); err == nil {
+	if u, err := url.Parse(g.PublicURL); err == nil && u.Host != "" {
 		allow(u.Host)
+		wrapped.public, _ = origin.Parse(u.Scheme + "://" + u.Host)
 	}
 	bind, _, _ := net.SplitHostPort(g.Bind)
 	allow(bind, "0.0.0.0", "::")
@@ -75,6 +76,7 @@ type gate struct {
 	next    http.Handler
 	hosts   []origin.Host
 	origins []origin.Origin
+	public  origin.Origin // of the address that people use; zero: not configured
 	tokens  []token
 	issuer  *issuer // nil: there is none
 }
@@ -131,6 +133,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
 		}
 	}
+	if r.Method == http.MethodPost && !isJSON(r.Header) {
+		Refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json")
+		return
+	}
 	g.next.ServeHTTP(w, r)
 }
 
@@ -146,37 +152,6 @@ func (g *gate) hostProblem(text string) string {
 		return ""
 	}
 	return fmt.Sprintf("Forbidden: the host %q is not allowed; add it to server.allowed_hosts in the config of mcpx, or connect to localhost", a.Name)
-}
-
-// originProblem returns why the page that makes a request may not do so, "" if it may.
-// Clients other than browsers send no Origin.
-func (g *gate) originProblem(r *http.Request) string {
-	values := r.Header["Origin"]
-	if len(values) == 0 {
-		return crossSiteProblem(r)
-	}
-	o, ok := origin.Parse(values[0])
-	if !ok || len(values) > 1 {
-		return "Forbidden: the Origin header is null or not an origin; use a page whose origin is on localhost or in server.allowed_origins"
-	}
-	isWeb := o.Scheme == "http" || o.Scheme == "https"
-	if isWeb && (o.IsLoopback() || o.IsOf(r.Host)) || slices.Contains(g.origins, o) {
-		return ""
-	}
-	return fmt.Sprintf("Forbidden: the origin %q is not allowed; add it to server.allowed_origins in the config of mcpx", values[0])
-}
-
-// crossSiteProblem returns why a request without an Origin is refused. Browsers send such
-// requests for pages of other sites, for example for images and frames. Only following
-// a link is allowed.
-func crossSiteProblem(r *http.Request) string {
-	h := r.Header
-	isLink := (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
-		h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document"
-	if h.Get("Sec-Fetch-Site") != "cross-site" || isLink {
-		return ""
-	}
-	return "Forbidden: a page of another site made this request without an Origin; use fetch from an origin in server.allowed_origins"
 }
 
 // isPreflight reports whether a request is a CORS preflight.

@@ -56,6 +56,9 @@ type verdict struct {
 func (b *guarded) ask(method, path, host string, header http.Header) verdict {
 	r := httptest.NewRequest(method, "http://x"+path, nil)
 	r.Host = host
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	maps.Copy(r.Header, header)
 	w := httptest.NewRecorder()
 	before := b.reached
@@ -97,10 +100,15 @@ func TestGuardMatrix(t *testing.T) {
 	b := strictGuard()
 	all := mixes()
 	seen := map[int]int{}
+	shared := []string{"/mcp", "/mcp/work", "/sse", "/sse/work", "/message", "/status", "/metrics", "/health", "/health/", "/health/../mcp"}
 	check := func(method, route string) {
 		for _, mix := range all {
 			want := mix.status
-			if route == "/health" && want == http.StatusUnauthorized {
+			isFree := mix.header.Get("Origin") == "" || slices.Contains(shared, route)
+			switch {
+			case !isFree:
+				want = http.StatusForbidden
+			case route == "/health" && want == http.StatusUnauthorized:
 				want = http.StatusTeapot
 			}
 			got := b.ask(method, route, mix.header.Get("Host"), mix.header)
@@ -110,16 +118,17 @@ func TestGuardMatrix(t *testing.T) {
 			seen[want]++
 		}
 	}
-	routes := []string{"/", "/mcp", "/mcp/work", "/sse", "/sse/work", "/message", "/status", "/metrics", "/health", "/nope", "/health/", "//health", "/health/../mcp"}
+	routes := append([]string{"/", "/nope", "//health", "/console/default/add", "/reload", "/mcpx", "/.well-known/other"}, shared...)
 	methods := []string{"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH", "TRACE", "ODD"}
 	for _, route := range routes {
 		for _, method := range methods {
 			check(method, route)
 		}
 	}
-	// 13 routes and 9 methods: of 75 mixes 48 are forbidden, 18 lack the token (not
-	// on /health), 9 pass.
-	if want := map[int]int{403: 13 * 9 * 48, 401: 12 * 9 * 18, 418: 12*9*9 + 9*27}; !maps.Equal(seen, want) {
+	// 9 methods. On the 10 shared routes, of 75 mixes 48 are forbidden, 18 lack the token (not
+	// on /health), 9 pass. On the 7 others, each Origin is foreign: 66 are forbidden, 6 lack
+	// the token, 3 pass.
+	if want := map[int]int{403: 9 * (10*48 + 7*66), 401: 9 * (9*18 + 7*6), 418: 9 * (9*9 + 27 + 7*3)}; !maps.Equal(seen, want) {
 		t.Errorf("the matrix has %v, want %v", seen, want)
 	}
 }
@@ -279,7 +288,7 @@ func TestGuardTokens(t *testing.T) {
 		{[]string{"Bearer wrong", "Bearer " + guardToken}, false},
 		{[]string{"Bearer " + strings.Repeat("x", 1<<20)}, false},
 	} {
-		h := http.Header{"Authorization": row.values, "Origin": {"http://localhost:3000"}}
+		h := http.Header{"Authorization": row.values, "Origin": {"http://localhost"}}
 		got := b.ask("POST", "/mcp?token="+guardToken, "localhost", h)
 		if got.reached != row.want {
 			t.Errorf("Authorization %.80q: %d, reached %t", row.values, got.status, got.reached)
@@ -348,8 +357,8 @@ func TestGuardPreflight(t *testing.T) {
 	}
 }
 
-// What pages of other sites can send without an Origin is refused, but for links
-// that are followed.
+// What pages of other origins can send without an Origin is refused, except for links that
+// are followed.
 func TestGuardStrayRequests(t *testing.T) {
 	b := guard(Guard{})
 	for _, row := range []struct {
@@ -357,7 +366,9 @@ func TestGuardStrayRequests(t *testing.T) {
 		want                     bool
 	}{
 		{"GET", "", "", "", true}, {"POST", "", "", "", true}, {"DELETE", "", "", "", true},
-		{"POST", "same-origin", "cors", "empty", true}, {"GET", "none", "navigate", "document", true}, {"GET", "same-site", "no-cors", "image", true},
+		{"POST", "same-origin", "cors", "empty", true}, {"GET", "none", "navigate", "document", true}, {"GET", "same-site", "navigate", "document", true},
+		{"GET", "same-site", "no-cors", "image", false}, {"GET", "same-site", "navigate", "iframe", false}, {"POST", "same-site", "no-cors", "empty", false},
+		{"POST", "none", "navigate", "document", false},
 		{"GET", "cross-site", "navigate", "document", true}, {"HEAD", "cross-site", "navigate", "document", true},
 		{"POST", "cross-site", "navigate", "document", false}, {"DELETE", "cross-site", "navigate", "document", false}, {"OPTIONS", "cross-site", "navigate", "document", false},
 		{"GET", "cross-site", "navigate", "iframe", false}, {"GET", "cross-site", "no-cors", "image", false}, {"GET", "cross-site", "no-cors", "document", false},
@@ -372,6 +383,10 @@ func TestGuardStrayRequests(t *testing.T) {
 		if got := b.ask(row.method, "/sse", "localhost", h); !got.reached {
 			t.Errorf("%+v: refused in spite of its origin", row)
 		}
+	}
+	prefetch := headersOf("Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Sec-Purpose", "prefetch;prerender")
+	if got := b.ask("GET", "/signin/default/a", "localhost", prefetch); got.reached {
+		t.Error("a page of another origin can prefetch a sign-in")
 	}
 }
 

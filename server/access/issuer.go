@@ -51,7 +51,8 @@ func newIssuer(c config.OIDC, public string) *issuer {
 // find returns the caller that a token is for, or why it is refused in a request for a
 // schema; "": for none.
 func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, *refusal) {
-	if _, err := jose.ParseSigned(raw, algorithms); err != nil { // no keys are needed to see that
+	signed, err := jose.ParseSigned(raw, algorithms)
+	if err != nil || len(signed.Signatures) != 1 { // no keys are needed to see that
 		return nil, i.notSigned()
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyTime)
@@ -71,6 +72,8 @@ func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, 
 		return nil, i.notSigned()
 	case token.Subject == "":
 		return nil, invalidToken("the token has no subject")
+	case !isAccessToken(signed.Signatures[0].Protected, token):
+		return nil, invalidToken("the token is not an access token")
 	}
 	schemas, ok := i.schemas(token.Audience)
 	if !ok || schemas != nil && schema != "" && !slices.Contains(schemas, schema) {
@@ -81,6 +84,31 @@ func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, 
 		Name:  token.Issuer + " " + token.Subject,
 		Rules: i.rulesOf(token, schemas),
 	}, nil
+}
+
+// isAccessToken reports whether a token may be an access token: unless it says that it is
+// something else. Many issuers do not say it. Other claims of ID tokens, such as nonce and
+// at_hash, are also in access tokens of some issuers (Dex, authentik).
+func isAccessToken(header jose.Header, token *oidc.IDToken) bool {
+	typ, _ := header.ExtraHeaders[jose.HeaderType].(string)
+	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
+	case "", "jwt", "at+jwt": // the last is of RFC 9068
+	default:
+		return false
+	}
+	var claims map[string]json.RawMessage
+	_ = token.Claims(&claims) // it is an object, or the token would not be valid
+	switch text(claims["typ"]) {
+	case "ID", "Serialized-ID", "Refresh", "Offline", "Logout": // of Keycloak
+		return false
+	}
+	return text(claims["token_use"]) != "id" // of Cognito
+}
+
+// text returns a claim that is a text; "" for any other.
+func text(claim json.RawMessage) (s string) {
+	_ = json.Unmarshal(claim, &s)
+	return s
 }
 
 // notSigned refuses a token that the issuer cannot have signed.

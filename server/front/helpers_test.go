@@ -1,7 +1,11 @@
 package front
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -76,4 +80,11 @@ func eventually(t *testing.T, what string, holds func() bool) {
 			t.Fatalf("never: %s", what)
 		}
 	}
+}
+
+// postTo returns a request that posts JSON.
+func postTo(ctx context.Context, path string, body io.Reader) *http.Request {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+path, body)
+	r.Header.Set("Content-Type", "application/json")
+	return r
 }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"os"
@@ -188,12 +187,6 @@ func (h *HTTP) read(w http.ResponseWriter, r *http.Request) (server.Inbound, boo
 // Body reads the body of a request, as valid UTF-8. If it fails, it writes the error
 // response and returns false.
 func (h *HTTP) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	if kind := r.Header.Get("Content-Type"); kind != "" && kind != "application/json" {
-		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
-			access.Refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json")
-			return nil, false
-		}
-	}
 	body, err := readBody(http.MaxBytesReader(w, r.Body, int64(h.Limits.BodyBytes)), r.ContentLength, int64(h.Limits.BodyBytes))
 	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {

@@ -135,7 +135,7 @@ func TestAnswersWaitForTheirStream(t *testing.T) {
 		}
 		post := func() {
 			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/message?sessionId="+n.id, strings.NewReader(request("ping", ""))))
+			handler.ServeHTTP(w, postTo(t.Context(), "/message?sessionId="+n.id, strings.NewReader(request("ping", ""))))
 			if w.Code != http.StatusAccepted {
 				t.Errorf("answered with %d %s", w.Code, w.Body)
 			}
@@ -171,7 +171,7 @@ func TestPostsWaitForTheQuota(t *testing.T) {
 			status := make(chan int, 1)
 			go func() {
 				w := httptest.NewRecorder()
-				handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "http://localhost/message?sessionId="+n.id, strings.NewReader(body)))
+				handler.ServeHTTP(w, postTo(ctx, "/message?sessionId="+n.id, strings.NewReader(body)))
 				status <- w.Code
 			}()
 			synctest.Wait()

@@ -162,6 +162,9 @@ func (p *replicas) receive(text []byte) {
 	if !ok || m.from == p.id {
 		return
 	}
+	if m.kind == noteEnded && len(m.session) == innerBytes { // also without a copy, since the client may come here later
+		p.remember(m.session)
+	}
 	n := p.sessions.get(m.session)
 	if handle := handlers[m.kind]; handle != nil && n != nil {
 		handle(p, n, m)
@@ -180,6 +183,9 @@ func (p *replicas) ended(n *session, _ note) {
 // received handles a message of the client that another replica got.
 func (p *replicas) received(n *session, m note) {
 	body := server.Read(m.payload)
+	if body.Err != nil || !mayForward(body.Message) {
+		return
+	}
 	release := func() {}
 	if body.IsRequest() {
 		if !n.client.Quota.TryAcquire() {
@@ -201,10 +207,14 @@ func (p *replicas) received(n *session, m note) {
 // take sends a message to the client if it has its GET stream here.
 func (p *replicas) take(n *session, m note) {
 	s := n.stream()
-	if s == nil || s.Send(m.payload) != nil {
+	if s == nil {
 		return
 	}
-	if r, err := rpc.Parse(m.payload); err == nil && r.IsRequest() {
+	r, err := rpc.Parse(m.payload)
+	if err != nil || r.IsResponse() || s.Send(m.payload) != nil { // replicas offer no responses
+		return
+	}
+	if r.IsRequest() {
 		_ = p.post(p.urgent, note{kind: noteTaken, session: n.id, payload: r.ID})
 	}
 }

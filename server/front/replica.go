@@ -24,7 +24,8 @@ type replicas struct {
 	id       string // of this process
 	box      *seal.Box
 	store    store.Store
-	isShared bool // other replicas use the store too
+	isShared bool          // other replicas use the store too
+	known    *store.Memory // the ended sessions that this replica knows of, if the store fails or loses them
 	sessions *sessions
 	log      zerolog.Logger
 	urgent   queue // notes that somebody waits for: a flood of notifications must not delay them
@@ -36,9 +37,9 @@ type replicas struct {
 const defaultTakeTime = 2 * time.Second
 
 func newReplicas(box *seal.Box, shared store.Store, all *sessions) *replicas {
-	p := &replicas{id: rand.Text()[:8], box: box, store: shared, isShared: shared != nil, sessions: all, urgent: newQueue(), others: newQueue(), long: make(chan struct{}, 1), takeTime: defaultTakeTime}
+	p := &replicas{id: rand.Text()[:8], box: box, store: shared, isShared: shared != nil, known: store.NewMemory(), sessions: all, urgent: newQueue(), others: newQueue(), long: make(chan struct{}, 1), takeTime: defaultTakeTime}
 	if !p.isShared {
-		p.store = store.NewMemory()
+		p.store = p.known
 	}
 	return p
 }
@@ -80,7 +81,7 @@ func (p *replicas) continueSession(r *http.Request, s *server.Server, state seal
 		return n, done, err
 	}
 	defer close(own.ready)
-	if p.get(endedKey, own) != "" {
+	if p.hasEnded(own) {
 		p.sessions.end(own)
 		return own, done, nil
 	}
@@ -122,8 +123,28 @@ func (p *replicas) set(key string, n *session, value string) {
 	}
 }
 
+// remember keeps that a session has ended on this replica. At most 24 hours later no ID is
+// valid for it.
+func (p *replicas) remember(id string) {
+	_ = p.known.Set(context.Background(), endedKey+id, []byte("yes"), sealedTime) // it is in memory
+}
+
+// hasEnded reports whether a client has ended a session, as far as this replica or the store
+// knows.
+func (p *replicas) hasEnded(n *session) bool {
+	if known, _ := p.known.Get(context.Background(), endedKey+n.id); known != nil {
+		return true
+	}
+	isEnded := p.get(endedKey, n) != ""
+	if isEnded {
+		p.remember(n.id)
+	}
+	return isEnded
+}
+
 // end ends a session on all replicas.
 func (p *replicas) end(n *session) {
+	p.remember(n.id)
 	p.set(endedKey, n, "yes")
 	n.server.Remove(n.client)
 	p.sessions.end(n)
@@ -141,6 +162,14 @@ var (
 
 // forAllCopies are the methods that every copy of a session must handle.
 var forAllCopies = map[string]bool{"logging/setLevel": true, "resources/unsubscribe": true, "notifications/roots/list_changed": true}
+
+const methodCancelled = "notifications/cancelled"
+
+// mayForward reports whether replicas forward such messages of a client. Whoever can write to
+// the store can send them, so no other is accepted: nobody calls tools through the store.
+func mayForward(m rpc.Message) bool {
+	return m.IsResponse() || forAllCopies[m.Method] || m.Method == methodCancelled
+}
 
 // share forwards a message of a client to the other replicas if it concerns them. Behind a
 // load balancer, a response or a cancellation may reach any replica.
@@ -161,7 +190,7 @@ func (p *replicas) share(n *session, m rpc.Message, text []byte) error {
 			p.set(levelKey, n, level)
 		}
 		_ = p.publish(forward)
-	case m.Method == "notifications/cancelled" && !n.client.Conn.IsIncoming(rawjson.Get(m.Params, "requestId")):
+	case m.Method == methodCancelled && !n.client.Conn.IsIncoming(rawjson.Get(m.Params, "requestId")):
 		_ = p.publish(forward)
 	}
 	return nil

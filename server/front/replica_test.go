@@ -137,6 +137,67 @@ func TestEndedSession(t *testing.T) {
 	}
 }
 
+// TestEndedSessionsAreRemembered: a session that was ended does not come back on the replicas
+// that know of it while the store is down, or after the store has lost its values.
+func TestEndedSessionsAreRemembered(t *testing.T) {
+	shared := &lossyStore{Memory: store.NewMemory()}
+	a, b, c := replicate(t, shared)
+	id := a.open(t, `{}`)
+	if got := b.in(t, id, echo); got != echoed {
+		t.Fatal(got)
+	}
+	if got := whole(t, a.do(t, "DELETE", "/mcp", "", sessionHeader, id)); got != "204 " {
+		t.Fatal(got)
+	}
+	eventually(t, "the copy ends", func() bool { return len(b.sessions.all()) == 0 })
+	check := func(when string) {
+		t.Helper()
+		for name, s := range map[string]*site{"the replica that ended it": a, "one that had a copy": b, "one that did not know it": c} {
+			if got := s.in(t, id, echo); got != noSuchSession {
+				t.Errorf("%s, %s: %s", when, name, got)
+			}
+		}
+	}
+	shared.isDown.Store(true)
+	check("the store is down")
+	shared.isDown.Store(false)
+	shared.isEmpty.Store(true)
+	check("the store is empty")
+}
+
+// TestEndedSessionIsReadFromTheStore: a replica that starts later knows of an end from the
+// store, and remembers it.
+func TestEndedSessionIsReadFromTheStore(t *testing.T) {
+	shared := &lossyStore{Memory: store.NewMemory()}
+	a, _, _ := replicate(t, shared)
+	id := a.open(t, `{}`)
+	whole(t, a.do(t, "DELETE", "/mcp", "", sessionHeader, id))
+	late := listenHTTP(t, &HTTP{Seal: box(1), Store: shared}).site
+	if got := late.in(t, id, echo); got != noSuchSession {
+		t.Fatal(got)
+	}
+	shared.isDown.Store(true)
+	if got := late.in(t, id, echo); got != noSuchSession {
+		t.Errorf("the store is down: %s", got)
+	}
+}
+
+// lossyStore may be down, or have lost its values.
+type lossyStore struct {
+	*store.Memory
+	isDown, isEmpty atomic.Bool
+}
+
+func (l *lossyStore) Get(ctx context.Context, key string) ([]byte, error) {
+	switch {
+	case l.isDown.Load():
+		return nil, errBroken
+	case l.isEmpty.Load():
+		return nil, nil
+	}
+	return l.Memory.Get(ctx, key)
+}
+
 // TestSessionIsContinuedOnce: requests that arrive together get one copy.
 func TestSessionIsContinuedOnce(t *testing.T) {
 	a, b := small(t, box(1)), small(t, box(1))
@@ -161,7 +222,7 @@ func TestIdleSessionIsContinued(t *testing.T) {
 		h.sessions.run()
 		defer h.close()
 		post := func(id, message string) *httptest.ResponseRecorder {
-			r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/mcp", strings.NewReader(message))
+			r := postTo(t.Context(), "/mcp", strings.NewReader(message))
 			r.Header.Set(sessionHeader, id)
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, r)
@@ -468,7 +529,8 @@ func TestStreamStaysDuringADrain(t *testing.T) {
 	if got := whole(t, a.do(t, "GET", "/mcp", "", sessionHeader, id)); got != "200 " {
 		t.Errorf("the stream to the replica that stops: %s", got)
 	}
-	if err := a.copy(t).send([]byte(`{"a":1}`)); err != nil || !stream.Scan() || stream.Text() != `{"a":1}` {
+	const message = `{"jsonrpc":"2.0","method":"notifications/message"}`
+	if err := a.copy(t).send([]byte(message)); err != nil || !stream.Scan() || stream.Text() != message {
 		t.Errorf("the stream has %s: %v", stream.Text(), err)
 	}
 	if b.copy(t).stream() != open {
@@ -569,7 +631,8 @@ func TestSubscriptionsOfSeveralReplicas(t *testing.T) {
 	if got := a.in(t, id, update); !strings.HasPrefix(got, "200 ") {
 		t.Fatal(got)
 	}
-	if err := a.copy(t).send([]byte(`{"the":"end"}`)); err != nil || !stream.Scan() || stream.Text() != `{"the":"end"}` {
+	const end = `{"jsonrpc":"2.0","method":"the end"}`
+	if err := a.copy(t).send([]byte(end)); err != nil || !stream.Scan() || stream.Text() != end {
 		t.Errorf("the stream has %s: %v", stream.Text(), err)
 	}
 }
@@ -808,4 +871,36 @@ func TestNotes(t *testing.T) {
 	}
 	p.receive([]byte("session ended x " + n.id + "\n"))
 	eventually(t, "the session ends", n.isOver)
+}
+
+// TestNotesCallNoTools: whoever can write to the store cannot call tools in a session. Only
+// what replicas forward is accepted.
+func TestNotesCallNoTools(t *testing.T) {
+	s := listenHTTP(t, &HTTP{Seal: box(1)}, upstream(t, "one", "-count-calls")).site
+	s.executor.Settle(t.Context(), nil, time.Minute)
+	id := s.do(t, "POST", "/mcp", request("initialize", `{"protocolVersion":"2025-03-26","capabilities":{}}`)).Header.Get(sessionHeader) // with batches
+	call := request("tools/call", exec("calls", "{}"))
+	n, p := s.copy(t), s.sessions.replicas
+	for _, payload := range []string{call, "[" + call + "]", request("tools/call", `{"name":"one__calls"}`), request("resources/subscribe", `{"uri":"one:x"}`), request("ping", "")} {
+		p.receive(note{kind: noteReceived, session: n.id, payload: []byte(payload)}.text("stranger"))
+	}
+	if got := s.in(t, id, call); !strings.Contains(got, `"text":"1"`) {
+		t.Errorf("the number of calls: %s", got)
+	}
+}
+
+// TestNotesHaveNoResponses: whoever can write to the store cannot respond to a client.
+func TestNotesHaveNoResponses(t *testing.T) {
+	s := small(t, box(1))
+	id := s.open(t, "{}")
+	stream := s.do(t, "GET", "/mcp", "", sessionHeader, id)
+	n, p := s.copy(t), s.sessions.replicas
+	eventually(t, "the stream is open", func() bool { return n.stream() != nil })
+	for _, payload := range []string{result(`{"forged":1}`), "{", request("ping", "")} {
+		p.receive(note{kind: noteOffered, session: n.id, payload: []byte(payload)}.text("stranger"))
+	}
+	n.stream().end(nil)
+	if got := whole(t, stream); strings.Contains(got, "forged") || !strings.Contains(got, "ping") {
+		t.Errorf("the client gets %s", got)
+	}
 }

@@ -187,7 +187,7 @@ func BenchmarkSession(b *testing.B) {
 			handler := h.Handler()
 			defer h.close()
 			post := func(id, message string) *httptest.ResponseRecorder {
-				r := httptest.NewRequestWithContext(b.Context(), "POST", "http://localhost/mcp", strings.NewReader(message))
+				r := postTo(b.Context(), "/mcp", strings.NewReader(message))
 				r.Header.Set(sessionHeader, id)
 				w := httptest.NewRecorder()
 				handler.ServeHTTP(w, r)

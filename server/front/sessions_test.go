@@ -78,7 +78,7 @@ func TestAMessageComesDuringTheEnd(t *testing.T) {
 		_ = client.Close()
 	}()
 	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/message?sessionId="+n.id, body))
+	handler.ServeHTTP(w, postTo(t.Context(), "/message?sessionId="+n.id, body))
 	if w.Code != http.StatusNotFound {
 		t.Errorf("answered with %d %s", w.Code, w.Body)
 	}

@@ -98,7 +98,7 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
 // showPage writes a page with one message.
 func showPage(w http.ResponseWriter, status int, p page) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	w.WriteHeader(status)
 	p.Title, p.Text = plain.Line(p.Title), plain.Line(p.Text)
 	_ = pageTemplate.Execute(w, p)

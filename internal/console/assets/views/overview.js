@@ -81,7 +81,7 @@ function configProblem() {
 
 /** Applies the config file again. A problem with it is in the status. */
 async function reload() {
-  const response = await fetch('reload', { method: 'POST', signal: AbortSignal.timeout(10_000) }).catch(() => undefined);
+  const response = await fetch('reload', { method: 'POST', headers: { 'Content-Type': 'application/json' }, signal: AbortSignal.timeout(10_000) }).catch(() => undefined);
   announce(response?.ok ? 'The config is reloaded' : 'The config is not reloaded');
   await poll();
 }

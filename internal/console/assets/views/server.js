@@ -117,7 +117,7 @@ const signInLink = (name, text) => h('p', {}, h('a', { class: 'button primary', 
 
 async function signOut(name) {
   if (!await confirm(`Sign out of ${name}?`, 'mcpx forgets the tokens of this server, and revokes them where that is possible.', 'Sign out')) return;
-  const response = await fetch(`signout/${encodeURIComponent(state.schema)}/${encodeURIComponent(name)}`, { method: 'POST', signal: AbortSignal.timeout(30_000) }).catch(() => undefined);
+  const response = await fetch(`signout/${encodeURIComponent(state.schema)}/${encodeURIComponent(name)}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, signal: AbortSignal.timeout(30_000) }).catch(() => undefined);
   if (!response?.ok) await tell('You are still signed in', `mcpx could not sign out of ${name}.`);
   await poll();
 }
