@@ -143,12 +143,8 @@ func (q *Quota) pop(i int) *queuedCall {
 func (q *Quota) Release() { q.change(-1, 0) }
 
 // AddUnread counts bytes of a response that waits to be written; negative: of one that was
-// written. q may be nil.
-func (q *Quota) AddUnread(bytes int) {
-	if q != nil {
-		q.change(0, bytes)
-	}
-}
+// written or dropped.
+func (q *Quota) AddUnread(bytes int) { q.change(0, bytes) }
 
 // change changes the counts and starts the queued calls that there is room for.
 func (q *Quota) change(calls, unread int) {
