@@ -124,7 +124,7 @@ func (u *Upstream) Has(capability string) bool {
 // read. The instructions of an open session stay.
 func (u *Upstream) Inherit(base *Upstream) {
 	instructions := u.SentInstructions()
-	u.Lists, u.ListedAt, u.isStale = base.Lists.With(u.Config), base.ListedAt, true
+	u.Lists, u.ListedAt, u.isStale = base.With(u.Config), base.ListedAt, true
 	if u.Session != nil {
 		u.SetInstructions(instructions)
 	}
