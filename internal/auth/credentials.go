@@ -53,14 +53,14 @@ func (a *Account) peek(ctx context.Context) (found snapshot, err error) {
 	if err == nil {
 		found.creds, err = a.accounts.vault.open(ctx, a.key, stored)
 	}
-	isLost := false
-	if found.lost, isLost = errors.AsType[lostError](err); err != nil && !isLost {
+	lost, isLost := errors.AsType[lostError](err)
+	if err != nil && !isLost {
 		return snapshot{}, fmt.Errorf("its sign-in cannot be read: %w", err)
 	}
 	if found.creds != nil && !a.settings.belongs(found.creds) {
 		found.creds = nil
 	}
-	found.stored = string(stored)
+	found.stored, found.lost = string(stored), lost
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.unsaved && a.stored == found.stored {
