@@ -22,8 +22,8 @@ type Budget struct {
 }
 
 // smallPiece is the size up to which a piece of work counts as small. Such a piece takes
-// about a millisecond.
-const smallPiece = 256 << 10
+// a few milliseconds.
+const smallPiece = 1 << 20
 
 // New returns a Budget of that many bytes.
 func New(bytes int) *Budget {

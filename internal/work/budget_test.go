@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 )
 
-const piece = 1 << 20 // large work
+const piece = 2 << 20 // large work
 
 // newBudget returns a budget that has room for a number of large pieces.
 func newBudget(pieces, turns int) *Budget {

@@ -28,9 +28,12 @@ type value struct {
 
 // Value returns the value of the piece's key. The first piece that needs it builds it, and
 // others wait for that. If build fails, the next piece tries again. The value is dropped
-// when no work with its key runs or waits.
+// when no work with its key runs or waits. A piece without a key builds one for itself.
 func (l *Lease) Value(ctx context.Context, build func() (any, error)) (any, error) {
 	v := l.value
+	if v == nil {
+		return build()
+	}
 	select {
 	case v.turn <- struct{}{}:
 		defer func() { <-v.turn }()
