@@ -233,7 +233,7 @@ func (p *parts) kept() kept {
 		text = strings.Clone(text)
 	}
 	data := strings.Index(text, p.data)
-	return kept{text, text[data : data+len(p.data)]}
+	return newKept(text, text[data:data+len(p.data)])
 }
 
 // removeStructured returns the edit that removes structuredContent.

@@ -242,7 +242,7 @@ func FuzzPath(f *testing.F) {
 // asKept returns the kept form of a result with one text.
 func asKept(text string) kept {
 	if isJSON(context.Background(), text) {
-		return kept{text: text, data: text}
+		return newKept(text, text)
 	}
 	return kept{text: text}
 }

@@ -26,7 +26,7 @@ func (s *Store) read(ctx context.Context, client string, k kept) (*reading, erro
 	p := work.Piece{Client: client, Bytes: len(k.text) + outputBytes}
 	if k.data != "" {
 		p.Bytes = len(k.data) + outputBytes
-		p.Key, p.KeyBytes = unsafe.StringData(k.data), rawjson.TreeBytes(rawjson.Bytes(k.data))
+		p.Key, p.KeyBytes = unsafe.StringData(k.data), k.tree
 	}
 	lease, err := s.Work.Acquire(ctx, p)
 	if err != nil {

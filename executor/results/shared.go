@@ -101,7 +101,7 @@ func (s *Store) fetchNow(ctx context.Context, client string, r remote) (kept, er
 	if err != nil {
 		return kept{}, err
 	}
-	k := kept{text: whole.text, data: whole.text[r.data:r.dataEnd]}
+	k := newKept(whole.text, whole.text[r.data:r.dataEnd])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.client(client); c.results[r.id] == nil {

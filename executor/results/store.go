@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
 	"mcpx/internal/work"
 )
 
@@ -74,6 +75,12 @@ type entry struct {
 type kept struct {
 	text string // all texts, and structuredContent unless a text repeats it
 	data string // the part of text that is JSON, which paths, select and references read; may be empty
+	tree int    // memory that the tree of data needs
+}
+
+// newKept returns what later calls can read.
+func newKept(text, data string) kept {
+	return kept{text, data, rawjson.TreeBytes(rawjson.Bytes(data))}
 }
 
 // entryBytes is about the memory that an entry needs besides its texts.

@@ -75,7 +75,7 @@ func TestClientsAreApart(t *testing.T) {
 		t.Errorf("ids %s %s %s", a, b, c)
 	}
 	if text, err := s.load(context.Background(), "b", "r1"); text.text != "of b" || err != nil {
-		t.Errorf("got %q, %v", text, err)
+		t.Errorf("got %q, %v", text.text, err)
 	}
 	if _, err := s.load(context.Background(), "b", "r2"); err == nil {
 		t.Error("b reads what a has")

@@ -26,6 +26,7 @@ import (
 	"mcpx/internal/store"
 	"mcpx/internal/tasks"
 	"mcpx/internal/telemetry"
+	"mcpx/internal/work"
 	"mcpx/registry"
 	"mcpx/registry/live"
 	"mcpx/server"
