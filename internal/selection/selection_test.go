@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -275,4 +276,55 @@ func FuzzApply(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestSelectionsAreBounded: however often a query names a large value, only as much is written
+// as is shown.
+func TestSelectionsAreBounded(t *testing.T) {
+	long := `"` + strings.Repeat("word ", 40_000) + `"`
+	value := node(t, `{"x":`+long+`,"list":[`+strings.Repeat(long+",", 20)+`1]}`)
+	rows := node(t, "["+strings.Repeat(`{"a":1},`, 100_000)+`{"`+strings.Repeat("n", 3000)+`":1}]`)
+	for name, test := range map[string]struct {
+		query string
+		value rawjson.Node
+	}{
+		"one value often":         {strings.Repeat("x,", 99) + "x", value},
+		"an array often":          {strings.Repeat("list[],", 99) + "list", value},
+		"a long name in each row": {"a," + strings.Repeat("n", 3000), rows},
+		"all fields":              {"*", value},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, err := Parse(test.query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := apply(t, q, test.value)
+			if text, err := s.Text(1000); tokens.Count(text) > 1000 || err != nil {
+				t.Errorf("%d tokens, %v", tokens.Count(text), err)
+			}
+			if got := testing.AllocsPerRun(1, func() { _, _ = s.JSON(100_000) }); got > 1000 {
+				t.Errorf("%v allocations", got)
+			}
+			if _, err := s.JSON(100_000); !errors.Is(err, ErrLong) {
+				t.Errorf("as JSON: %v", err)
+			}
+		})
+	}
+}
+
+func TestSelectionsStop(t *testing.T) {
+	value := node(t, "["+strings.Repeat(`{"a":[1,2]},`, 5000)+"1]")
+	q, _ := Parse("a[], b where a > 1")
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := q.Apply(ctx, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := s.Text(0); !errors.Is(err, context.Canceled) {
+		t.Errorf("text: %v", err)
+	}
+	if _, err := q.Apply(ctx, value); !errors.Is(err, context.Canceled) {
+		t.Errorf("apply: %v", err)
+	}
 }
