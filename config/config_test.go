@@ -54,7 +54,7 @@ func TestParse(t *testing.T) {
 		AlwaysLoad: true,
 		Limits: Limits{
 			InspectTokens: 4000, ResultTokens: 10000, ResultHead: 2000, Sessions: 1000, SessionIdle: 30 * time.Minute,
-			BodyBytes: 1024, MessageBytes: 4096, CallsPerClient: 256, UnreadBytes: 64 << 20, KeptBytes: 256 << 20,
+			BodyBytes: 1024, MessageBytes: 4096, CallsPerClient: 256, UnreadBytes: 64 << 20, KeptBytes: 256 << 20, WorkBytes: 512 << 20,
 		},
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -30,6 +30,7 @@ func defaults() *Config {
 			CallsPerClient: 256,
 			UnreadBytes:    64 << 20,
 			KeptBytes:      256 << 20,
+			WorkBytes:      512 << 20,
 		},
 	}
 }
@@ -131,6 +132,7 @@ func (l *Limits) fields() []field {
 		{"calls_per_client", number(&l.CallsPerClient, 1, 1e6), "Most calls of one client session at the same time."},
 		{"unread_bytes", size(&l.UnreadBytes), "Most bytes of responses that one client session has not read."},
 		{"kept_bytes", size(&l.KeptBytes), "Most bytes of results that are kept for select and references."},
+		{"work_bytes", size(&l.WorkBytes), "Most bytes that select, references, grep and the cutting of results use together; further work waits."},
 	}
 }
 

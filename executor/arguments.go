@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,7 +14,7 @@ import (
 
 // arguments returns the arguments to send: the client's own if they fit the tool's
 // schema, or repaired if there is only one way to do that. It sets the call's notes.
-func (e *Executor) arguments(c *Call, u *live.Upstream, t *lists.Tool) ([]byte, error) {
+func (e *Executor) arguments(ctx context.Context, c *Call, u *live.Upstream, t *lists.Tool) ([]byte, error) {
 	schema := validatorOf(t)
 	repair := valueRepair{schema, meantValue}
 	if c.isFlat { // the other repairs, and notes, are only for exec
@@ -25,8 +26,8 @@ func (e *Executor) arguments(c *Call, u *live.Upstream, t *lists.Tool) ([]byte, 
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
 	}
 	if !c.isFlat && mayHaveReference(raw) {
-		r := resolver{values: e.results.Values(ownerOf(c.Client)), input: t.Input}
-		if raw, err = r.resolve(raw, nil); err != nil {
+		r := resolver{input: t.Input}
+		if raw, err = r.resolve(ctx, e.results, ownerOf(c.Client), raw); err != nil {
 			return nil, err
 		}
 	}

@@ -126,7 +126,7 @@ func TextResult(text string, notes ...string) []byte {
 	return append(b, "}]}"...)
 }
 
-func (e *Executor) readResult(_ context.Context, c Call, arguments []byte) (string, error) {
+func (e *Executor) readResult(ctx context.Context, c Call, arguments []byte) (string, error) {
 	q := results.Query{
 		ID:      text(arguments, "id"),
 		Offset:  integer(arguments, "offset", 0),
@@ -142,7 +142,7 @@ func (e *Executor) readResult(_ context.Context, c Call, arguments []byte) (stri
 			return "", &badCall{err.Error()}
 		}
 	}
-	return e.results.Read(ownerOf(c.Client), q)
+	return e.results.Read(ctx, ownerOf(c.Client), q)
 }
 
 // settleTime is how long a search waits for upstreams in their first start.

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -64,19 +65,37 @@ type Preview struct {
 }
 
 // Preview returns what exec would return of a result with a select, which may be empty. It
-// keeps nothing.
-func (e *Executor) Preview(result []byte, fields string) (Preview, error) {
-	p := Preview{Tokens: results.NewResult(result).Tokens()}
-	if strings.TrimSpace(fields) == "" {
-		return p, nil
+// keeps nothing. It waits until there is room for the work.
+func (e *Executor) Preview(ctx context.Context, result []byte, fields string) (p Preview, err error) {
+	private := e.results.Options
+	private.Sharing = results.Sharing{}
+	shown := results.New(private)
+	if p.Tokens, _, err = read(ctx, shown, result); err != nil || strings.TrimSpace(fields) == "" {
+		return p, err
 	}
 	q, err := selection.Parse(fields)
 	if err != nil {
 		return p, err
 	}
-	private := e.results.Options
-	private.Sharing = results.Sharing{}
-	selected := results.NewResult(results.New(private).Select("", results.NewResult(result), q))
-	p.Selected, p.Text = selected.Tokens(), selected.Text()
-	return p, nil
+	r, err := shown.Open(ctx, "", result, q)
+	if err != nil {
+		return p, err
+	}
+	selected, err := r.Fit()
+	r.Close()
+	if err != nil {
+		return p, err
+	}
+	p.Selected, p.Text, err = read(ctx, shown, selected)
+	return p, err
+}
+
+// read returns the texts of a result, and their tokens.
+func read(ctx context.Context, s *results.Store, result []byte) (tokens int, text string, err error) {
+	r, err := s.Open(ctx, "", result, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	defer r.Close()
+	return r.Tokens(), r.Text(), nil
 }

@@ -66,12 +66,12 @@ func TestPreview(t *testing.T) {
 		{"fields", "id", `[{"id":1},{"id":3}]` + "\n", true},
 		{"rows", "id where b = 4", `[{"id":3}]` + "\n", true},
 	} {
-		p, err := e.Preview([]byte(rows), v.fields)
+		p, err := e.Preview(t.Context(), []byte(rows), v.fields)
 		if err != nil || p.Tokens != tokens.Count(`{"rows":[{"id":1,"b":2},{"id":3,"b":4}]}`) || !strings.HasPrefix(p.Text, v.text) || v.selected != (p.Selected > 0) {
 			t.Errorf("%s: %+v, %v", v.name, p, err)
 		}
 	}
-	if _, err := e.Preview([]byte(rows), "id where"); err == nil {
+	if _, err := e.Preview(t.Context(), []byte(rows), "id where"); err == nil {
 		t.Error("a wrong select is accepted")
 	}
 }

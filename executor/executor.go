@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/selection"
 	"mcpx/internal/store"
 	"mcpx/internal/upstream"
+	"mcpx/internal/work"
 	"mcpx/registry"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
@@ -50,6 +51,8 @@ type Options struct {
 	Log     zerolog.Logger
 	Observe func(Event) // gets the event of every call; may be nil
 	SignIn  SignIn      // may be nil
+
+	Work *work.Budget // for work on large results, which all profiles share; nil: one of its own
 }
 
 // SignIn returns the address where the person who uses a client signs in to a server, with
@@ -59,12 +62,16 @@ type SignIn func(ctx context.Context, c upstream.Client, server string, scopes [
 // New returns an Executor for calls to the registry's upstreams, which are those of
 // the profile.
 func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *Executor {
+	if o.Work == nil {
+		o.Work = work.New(c.Limits.WorkBytes)
+	}
 	e := &Executor{
 		registry: r,
 		log:      o.Log,
 		signIn:   o.SignIn,
 		results: results.New(results.Options{
 			Tokens: c.Limits.ResultTokens, Head: c.Limits.ResultHead, Bytes: c.Limits.KeptBytes, Idle: c.Limits.SessionIdle,
+			Work: o.Work,
 		}),
 	}
 	e.settings.Store(&settings{config: c, profile: p})
@@ -261,7 +268,7 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 		if err := c.readSelect(t); err != nil {
 			return nil, err
 		}
-		if arguments, err = e.arguments(c, u, t); err != nil {
+		if arguments, err = e.arguments(ctx, c, u, t); err != nil {
 			return nil, err
 		}
 	}
@@ -275,7 +282,7 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 // changes results belongs here.
 func (e *Executor) finish(ctx context.Context, c *Call, end end, done rpc.Done) {
 	defer e.recoverCall(ctx, c, done)
-	result, err := e.clientResult(c, end)
+	result, err := e.clientResult(ctx, c, end)
 	c.isOver = true
 	defer done(result, end.line, err)                                   // also if an observer panics
 	e.observe(c.event(outcome(ctx, cmp.Or(end.err, err)), len(result))) // end.err first, since clientResult may hide its kind
@@ -283,7 +290,7 @@ func (e *Executor) finish(ctx context.Context, c *Call, end end, done rpc.Done) 
 
 // clientResult turns the end of a call into the client's result or error. In flat mode
 // results stay whole, and errors are MCP errors.
-func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
+func (e *Executor) clientResult(ctx context.Context, c *Call, end end) (result []byte, err error) {
 	switch {
 	case c.isFlat:
 		return end.result, flatError(c.Server, end.err)
@@ -295,7 +302,9 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 	case isUnfinished(c):
 		return end.result, nil
 	}
-	result = e.fit(c, end.result)
+	if result, err = e.fit(ctx, c, end.result); err != nil {
+		return nil, err
+	}
 	if len(c.notes) > 0 {
 		result = results.AppendText(result, strings.Join(c.notes, "\n"))
 	}
@@ -309,20 +318,23 @@ func isUnfinished(c *Call) bool {
 }
 
 // fit returns a result of exec for the client: the selected part, or the whole result unless
-// it is too long.
-func (e *Executor) fit(c *Call, raw []byte) []byte {
-	client, result := ownerOf(c.Client), results.NewResult(raw)
-	switch {
-	case c.Server == Builtin && c.Tool == readResultName:
-		return raw // it was made to fit
-	case c.Server == Builtin && c.selection == nil:
-		return e.results.Cut(client, result)
+// it is too long. It waits until there is room for the work, unless the result is small.
+func (e *Executor) fit(ctx context.Context, c *Call, raw []byte) ([]byte, error) {
+	if c.Server == Builtin && c.Tool == readResultName {
+		return raw, nil // it was made to fit
 	}
-	e.results.Remember(client, results.Tool{Server: c.Server, Name: c.Tool}, result)
-	if c.selection != nil {
-		return e.results.Select(client, result, c.selection)
+	result, err := e.results.Open(ctx, ownerOf(c.Client), raw, c.selection)
+	if err != nil {
+		return nil, err
 	}
-	return e.results.Fit(client, result)
+	defer result.Close()
+	if c.Server == Builtin && c.selection == nil {
+		return result.Cut()
+	}
+	if err := result.Remember(results.Tool{Server: c.Server, Name: c.Tool}); err != nil {
+		return nil, err
+	}
+	return result.Fit()
 }
 
 // event returns the Event of the call.

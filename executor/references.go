@@ -2,6 +2,7 @@ package executor
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,27 +31,82 @@ func mayHaveReference(arguments []byte) bool {
 // resolver replaces each reference in the arguments of one call by the part of a kept
 // result that it names, so that data reaches a tool without passing through the model.
 type resolver struct {
-	values *results.Values
-	input  *schema.Schema
-	found  []rawjson.Edit
-	count  int // references
-	bytes  int // of their values
+	input *schema.Schema
+	found []*pendingReference
 }
 
-// resolve replaces the references in the value at a path. It returns an error for a
-// reference that leads nowhere.
-func (r *resolver) resolve(value []byte, path []string) ([]byte, error) {
+// pendingReference is a reference in the arguments.
+type pendingReference struct {
+	results.Reference
+	path []string
+}
+
+// document is JSON with references: the arguments, or a string in them that is JSON.
+type document struct {
+	text   []byte
+	places []place
+}
+
+// place is a value that is replaced: a reference, or a string that has references.
+type place struct {
+	node      rawjson.Node
+	reference *pendingReference // nil for a string
+	inner     *document
+}
+
+// resolve replaces the references in the arguments. It returns an error for a reference that
+// leads nowhere. It waits until there is room for the work.
+func (r *resolver) resolve(ctx context.Context, s *results.Store, client string, arguments []byte) ([]byte, error) {
+	d, err := r.read(arguments, nil)
+	if err != nil || len(r.found) == 0 {
+		return arguments, err
+	}
+	var all []*results.Reference
+	for _, ref := range r.found {
+		all = append(all, &ref.Reference)
+	}
+	failed, err := s.Resolve(ctx, client, all, maxReferenceBytes)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if errors.Is(err, results.ErrLong) {
+		err = fmt.Errorf("the references of a call may have %d MiB at most", maxReferenceBytes>>20)
+	}
+	if err != nil {
+		return nil, r.found[slices.Index(all, failed)].problem(err)
+	}
+	return d.replaced(), nil
+}
+
+// problem returns the error for a reference.
+func (ref *pendingReference) problem(err error) error {
+	return &badCall{validate.Problem{Path: ref.path, Text: fmt.Sprintf("reference %s: %v", quoted(ref.Text), err)}.String()}
+}
+
+// replaced returns the document with the values of its references.
+func (d *document) replaced() []byte {
+	var edits []rawjson.Edit
+	for _, p := range d.places {
+		if p.reference != nil {
+			edits = append(edits, p.node.Replace(p.reference.Value))
+		} else {
+			edits = append(edits, p.node.Replace(p.inner.replaced()))
+		}
+	}
+	return rawjson.Splice(d.text, edits)
+}
+
+// read finds the references in the value at a path.
+func (r *resolver) read(value []byte, path []string) (*document, error) {
+	d := &document{text: value}
 	if !isSound(value) {
-		return value, nil // the check of the arguments explains that
+		return d, nil // the check of the arguments explains that
 	}
 	root, err := rawjson.Parse(value)
 	if err != nil {
-		return nil, err
+		return d, err
 	}
-	if err := r.visit(root, path); err != nil {
-		return nil, err
-	}
-	return rawjson.Splice(value, r.found), nil
+	return d, r.visit(d, root, path)
 }
 
 // isSound reports whether a value is JSON in which no key is given twice.
@@ -58,52 +114,65 @@ func isSound(value []byte) bool {
 	return rawjson.Check(value) == nil && rawjson.DuplicateKey(value) == nil
 }
 
-// visit resolves the references in a value.
-func (r *resolver) visit(n rawjson.Node, path []string) error {
-	reference, query, ok := readReference(n)
+// visit finds the references in a value of a document.
+func (r *resolver) visit(d *document, n rawjson.Node, path []string) error {
+	text, query, ok := readReference(n)
 	if ok && !declares(r.input, path) {
-		value, err := r.value(reference, query)
-		if err != nil {
-			return &badCall{validate.Problem{Path: path, Text: fmt.Sprintf("reference %s: %v", quoted(reference), err)}.String()}
-		}
-		r.found = append(r.found, n.Replace(value))
-		return nil
+		ref, err := r.add(text, query, path)
+		d.places = append(d.places, place{node: n, reference: ref})
+		return err
 	}
 	if n.Kind() == '"' {
-		return r.visitString(n, path)
+		return r.visitString(d, n, path)
 	}
 	for key, member := range n.Members() {
-		if err := r.visit(member, append(slices.Clip(path), key)); err != nil {
+		if err := r.visit(d, member, append(slices.Clip(path), key)); err != nil {
 			return err
 		}
 	}
 	for i, element := range n.Elements() {
-		if err := r.visit(element, append(slices.Clip(path), strconv.Itoa(i))); err != nil {
+		if err := r.visit(d, element, append(slices.Clip(path), strconv.Itoa(i))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// visitString resolves the references in an object or array that is given as its JSON
+// visitString finds the references in an object or array that is given as its JSON
 // string, where the schema does not allow a string. Values of references are not read for
 // references again: a server could name results of another one.
-func (r *resolver) visitString(n rawjson.Node, path []string) error {
+func (r *resolver) visitString(d *document, n rawjson.Node, path []string) error {
 	if !mayHaveReference(n.Raw()) {
 		return nil
 	}
-	inner, ok := parseString(n.Raw(), typesAt(r.input, path))
+	text, ok := parseString(n.Raw(), typesAt(r.input, path))
 	if !ok {
 		return nil
 	}
-	outer := r.found
-	r.found = nil
-	value, err := r.resolve(inner, path)
-	if r.found = outer; err != nil || bytes.Equal(value, inner) {
-		return err
+	inner, err := r.read(text, path)
+	if err == nil && len(inner.places) > 0 {
+		d.places = append(d.places, place{node: n, inner: inner})
 	}
-	r.found = append(r.found, n.Replace(value))
-	return nil
+	return err
+}
+
+// add adds a reference with its query.
+func (r *resolver) add(text, query string, path []string) (*pendingReference, error) {
+	ref := &pendingReference{results.Reference{Text: text}, path}
+	if r.found = append(r.found, ref); len(r.found) > maxReferences {
+		return nil, ref.problem(fmt.Errorf("a call may have %d references at most", maxReferences))
+	}
+	if query == "" {
+		return ref, nil
+	}
+	var err error
+	if ref.Select, err = selection.Parse(query); err != nil {
+		return nil, ref.problem(err)
+	}
+	if ref.Select.Pattern != "" {
+		return nil, ref.problem(errors.New("a reference cannot have a pattern; select fields"))
+	}
+	return ref, nil
 }
 
 // readReference reads an object whose only members are $r and, perhaps, select, both
@@ -126,31 +195,6 @@ func readReference(n rawjson.Node) (reference, query string, ok bool) {
 		}
 	}
 	return reference, query, ok
-}
-
-// value returns the value of a reference.
-func (r *resolver) value(reference, query string) ([]byte, error) {
-	if r.count++; r.count > maxReferences {
-		return nil, fmt.Errorf("a call may have %d references at most", maxReferences)
-	}
-	var q *selection.Query
-	if query != "" {
-		var err error
-		if q, err = selection.Parse(query); err != nil {
-			return nil, err
-		}
-		if q.Pattern != "" {
-			return nil, errors.New("a reference cannot have a pattern; select fields")
-		}
-	}
-	value, err := r.values.Get(reference, q)
-	if err != nil {
-		return nil, err
-	}
-	if r.bytes += len(value); r.bytes > maxReferenceBytes {
-		return nil, fmt.Errorf("the references of a call may have %d MiB at most", maxReferenceBytes>>20)
-	}
-	return value, nil
 }
 
 // declares reports whether a schema declares a property $r for the object at a path, which

@@ -217,7 +217,9 @@ func FuzzReference(f *testing.F) {
 		if err := c.readSelect(s); err != nil {
 			t.Fatal(err)
 		}
-		e.fit(c, []byte(`{"structuredContent":`+value+`}`))
+		if _, err := e.fit(t.Context(), c, []byte(`{"structuredContent":`+value+`}`)); err != nil {
+			t.Fatal(err)
+		}
 		n := root
 		for range place % 5 {
 			for _, child := range append(members(n), n.Elements()...) {
@@ -228,8 +230,8 @@ func FuzzReference(f *testing.F) {
 		if strings.Contains(pointer, "*") {
 			t.Skip()
 		}
-		r := resolver{values: e.results.Values("me"), input: s.Input}
-		got, err := r.resolve([]byte(`{"x": [`+reference("r1"+pointer)+`, 2]}`), nil)
+		r := resolver{input: s.Input}
+		got, err := r.resolve(t.Context(), e.results, "me", []byte(`{"x": [`+reference("r1"+pointer)+`, 2]}`))
 		if want := `{"x": [` + string(n.Raw()) + `, 2]}`; err != nil || string(got) != want {
 			t.Errorf("%s of %s: %s, %v; want %s", pointer, value, got, err, want)
 		}

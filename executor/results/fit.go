@@ -26,49 +26,62 @@ func (s *Store) IsSmall(result []byte) bool {
 	return s.Tokens <= 0 || len(result) <= min(leastKept, s.Tokens) // a token has at least one byte
 }
 
-// Fit returns a result, as an upstream sent it, for the client. A result with more than
-// the allowed tokens is cut. Any other result that is long enough to refer to is kept,
-// and gets a further text with its id. Only texts and structuredContent count and are
-// cut: everything else keeps its bytes. Most servers send structuredContent as a text
-// too; where both would exceed the limit, the text is enough.
-func (s *Store) Fit(client string, result *Result) []byte {
-	p := s.partsOf(result)
-	switch {
-	case p == nil:
-		return result.raw
-	case p.exceeds(s.Tokens):
-		return s.cut(client, p)
+// Fit returns the result for the client: what the query selects, or else the whole result.
+// A result with more than the allowed tokens is cut. Any other result that is long enough to
+// refer to is kept, and gets a further text with its id. Only texts and structuredContent
+// count and are cut: everything else keeps its bytes. Most servers send structuredContent as
+// a text too; where both would exceed the limit, the text is enough. Fit fails if the context
+// ends.
+func (r *Result) Fit() ([]byte, error) {
+	if r.query != nil {
+		return r.selected()
 	}
-	hasRoom := !p.exceeds(s.Tokens - keptTokens)
-	isDouble := p.repeats && p.exceeds(s.Tokens-tokens.Count(p.data))
+	return r.whole()
+}
+
+// whole is Fit without a query.
+func (r *Result) whole() ([]byte, error) {
+	p, limit := r.parts, r.store.Tokens
+	switch {
+	case p == nil || r.store.IsSmall(r.raw):
+		return r.raw, nil
+	case p.exceeds(limit):
+		return r.cut()
+	}
+	hasRoom := !p.exceeds(limit - keptTokens)
+	isDouble := p.repeats && p.exceeds(limit-tokens.Count(p.data))
 	switch {
 	case isDouble && !hasRoom:
-		return s.cut(client, p)
+		return r.cut()
 	case !hasRoom, !isDouble && !p.exceeds(leastKept):
-		return result.raw
+		return r.raw, nil
 	}
-	h := s.save(client, p.kept())
+	r.kept = p.kept()
+	h := r.save()
 	if isDouble {
-		return AppendText(rawjson.Splice(p.raw, p.removeStructured()), "[structuredContent left out: the same JSON as the text; kept as "+h.id+h.place+"]")
+		return AppendText(rawjson.Splice(p.raw, p.removeStructured()), "[structuredContent left out: the same JSON as the text; kept as "+h.id+h.place+"]"), nil
 	}
-	return AppendText(p.raw, "kept as "+h.id+h.place+`; use {"$r": "`+h.id+`/…"} or select`)
+	use := `{"$r": "` + h.id + `/…"} or select`
+	if r.data == "" {
+		use = `{"$r": "` + h.id + `"} or select "/RE2/"`
+	}
+	return AppendText(p.raw, "kept as "+h.id+h.place+"; use "+use), nil
 }
 
 // Cut cuts a result with more than the allowed tokens. It returns any other result as it
-// is.
-func (s *Store) Cut(client string, result *Result) []byte {
-	if p := s.partsOf(result); p != nil && p.exceeds(s.Tokens) {
-		return s.cut(client, p)
+// is. It fails if the context ends.
+func (r *Result) Cut() ([]byte, error) {
+	if p := r.parts; p != nil && !r.store.IsSmall(r.raw) && p.exceeds(r.store.Tokens) {
+		return r.cut()
 	}
-	return result.raw
+	return r.raw, nil
 }
 
-// partsOf reads a result that may have to be cut or kept. It returns nil for any other.
-func (s *Store) partsOf(result *Result) *parts {
-	if s.IsSmall(result.raw) {
-		return nil
-	}
-	return result.parts()
+// save keeps the result. The store that replicas share may take time for that, so it is
+// called when all other work is done.
+func (r *Result) save() handle {
+	r.lease.Idle()
+	return r.store.save(r.client, r.kept)
 }
 
 // exceeds reports whether all texts have more tokens. It reads no more of them than it
@@ -86,12 +99,17 @@ func (p *parts) exceeds(limit int) bool {
 
 // cut keeps a result, and shows texts up to the size of the head, and a note. Later texts
 // are only in the store, and so is structuredContent.
-func (s *Store) cut(client string, p *parts) []byte {
-	k := p.kept()
-	h := s.save(client, k)
-	left, at := min(s.Head, s.Tokens), 0 // at: where the text starts in the kept text
+func (r *Result) cut() ([]byte, error) {
+	p := r.parts
+	r.kept = p.kept()
+	n, err := r.newNote()
+	if err != nil {
+		return nil, err
+	}
+	h := r.save()
+	left, at := min(r.store.Head, r.store.Tokens), 0 // at: where the text starts in the kept text
 	if p.repeats {
-		left = min(left, s.Tokens-keptTokens) // less than all texts, so that one is cut
+		left = min(left, r.store.Tokens-keptTokens) // less than all texts, so that one is cut
 	}
 	edits := p.removeStructured()
 	cutText := ""
@@ -101,7 +119,7 @@ func (s *Store) cut(client string, p *parts) []byte {
 		case cutText != "":
 			edits = append(edits, without(p.items, t.item))
 		case shown < len(t.text):
-			cutText = t.text[:shown] + note(k, h, at+shown)
+			cutText = t.text[:shown] + n.text(h, at+shown)
 			edits = append(edits, rawjson.Edit{Start: t.value.Value, End: t.value.End, With: rawjson.AppendString(nil, cutText)})
 		}
 		left -= tokens.Count(t.text[:shown])
@@ -109,10 +127,10 @@ func (s *Store) cut(client string, p *parts) []byte {
 	}
 	result := rawjson.Splice(p.raw, edits)
 	if cutText != "" {
-		return result
+		return result, nil
 	}
 	shown := tokens.Cut(p.data, left) // it was structuredContent that exceeded the limit
-	return AppendText(result, p.data[:shown]+note(k, h, at+shown))
+	return AppendText(result, p.data[:shown]+n.text(h, at+shown)), nil
 }
 
 // AppendText returns a result with one more text at the end of its content. All other
@@ -144,29 +162,48 @@ func insertLast(text []byte, closing int, item []byte) []byte {
 	return rawjson.Splice(text, []rawjson.Edit{{Start: closing, End: closing, With: item}})
 }
 
-// note returns the end of a cut text: size and shape of the result, and ways to read it. It
-// has at most 1,200 characters.
-func note(k kept, h handle, shown int) string {
+// note is the end of a cut text: size and shape of the result, and ways to read it. It has at
+// most 1,200 characters.
+type note struct {
+	size    string
+	outline string
+	example string // of a select; empty if the result is not JSON
+}
+
+func (r *Result) newNote() (n note, err error) {
+	n.size = fmt.Sprintf("%s bytes, %s in all", plain.Number(len(r.text)), size(r.text))
+	if r.data == "" {
+		n.outline, err = lines(r.ctx, r.text, maxOutline)
+		return n, err
+	}
+	s, err := r.shapeOfData()
+	if err != nil {
+		return n, err
+	}
+	n.outline = s.outline(maxOutline)
+	n.example = "field, field where field = value"
+	if names := slices.DeleteFunc(s.rowFields(), isUnusual); len(names) > 0 {
+		n.example = strings.Join(names[:min(len(names), 2)], ", ") + " limit 20"
+	}
+	return n, nil
+}
+
+// text returns the note after so many bytes of the result.
+func (n note) text(h handle, shown int) string {
 	start, part := "", "none shown"
 	if shown > 0 {
 		start, part = "\n…", "first "+plain.Number(shown)+" bytes shown"
 	}
-	return fmt.Sprintf(`%s[cut: %s bytes, %s in all; %s. Shape: %s. Kept as %s%s: %s]`,
-		start, plain.Number(len(k.text)), size(k.text), part, outline(k, maxOutline), h.id, h.place, ways(k, h.id, shown))
+	return fmt.Sprintf(`%s[cut: %s; %s. Shape: %s. Kept as %s%s: %s]`, start, n.size, part, n.outline, h.id, h.place, n.ways(h.id, shown))
 }
 
-// ways names the ways to read a kept result.
-func ways(k kept, id string, shown int) string {
-	offset := fmt.Sprintf(`exec("mcpx","read_result",{"id":"%s","offset":%d})`, id, shown)
-	if k.data == "" {
-		return offset + ", or limit, grep (RE2)"
-	}
-	fields := "field, field where field = value"
-	if names := slices.DeleteFunc(rowFields(k.data), isUnusual); len(names) > 0 {
-		fields = strings.Join(names[:min(len(names), 2)], ", ") + " limit 20"
+// ways names the ways to read the kept result.
+func (n note) ways(id string, shown int) string {
+	if n.example == "" {
+		return fmt.Sprintf(`exec("mcpx","read_result",{"id":"%s","offset":%d}), or limit, grep (RE2), select "/RE2/"; {"$r":"%s"} passes the whole text to another call`, id, shown, id)
 	}
 	return fmt.Sprintf(`exec("mcpx","read_result",{"id":"%s","select":%s}), or path (JSON Pointer, * = every), grep (RE2), offset %d; {"$r":"%s/…"} passes a part to another call`,
-		id, quote(fields), shown, id)
+		id, quote(n.example), shown, id)
 }
 
 // isUnusual reports whether a name is too long for an example, or needs quotes in a select.

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ func textItem(s string) string { return `{"type":"text","text":` + quote(s) + `}
 
 func TestCut(t *testing.T) {
 	const (
-		readLong    = `. Shape: 1 line. Kept as r1: exec("mcpx","read_result",{"id":"r1","offset":NEXT}), or limit, grep (RE2)]`
+		readLong    = `. Shape: 1 line. Kept as r1: exec("mcpx","read_result",{"id":"r1","offset":NEXT}), or limit, grep (RE2), select "/RE2/"; {"$r":"r1"} passes the whole text to another call]`
 		readRecords = `. Shape: items[200]{id}. Kept as r1: exec("mcpx","read_result",{"id":"r1","select":"id limit 20"}), or path (JSON Pointer, * = every), grep (RE2), offset NEXT; {"$r":"r1/…"} passes a part to another call]`
 	)
 	for _, test := range []struct{ name, result, want string }{
@@ -47,7 +48,7 @@ func TestCut(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := New(limits(100))
 			s.Head = 50
-			got := string(s.Fit("me", NewResult([]byte(test.result))))
+			got := string(fitted(s, []byte(test.result)))
 			if normalize(got) != test.want {
 				t.Errorf("got  %s\nwant %s", normalize(got), test.want)
 			}
@@ -66,7 +67,7 @@ func TestNoteIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(limits(100))
-			got := string(s.Fit("me", NewResult([]byte(`{"structuredContent":[`+strings.Repeat(test.row+",", 99)+test.row+`]}`))))
+			got := string(fitted(s, []byte(`{"structuredContent":[`+strings.Repeat(test.row+",", 99)+test.row+`]}`)))
 			checkHead(t, got, 100)
 			if !strings.Contains(strings.ReplaceAll(got, `\"`, `"`), test.want) {
 				t.Errorf("no %s in %.3000s", test.want, got)
@@ -114,7 +115,7 @@ func TestFitKeeps(t *testing.T) {
 	rows := `{"items":[` + strings.Repeat(`{"id":"abc"},`, 80) + `{"id":2}]}`
 	for _, test := range []struct{ name, result, want string }{
 		{"a long text", `{"content":[ ` + textItem(long+long) + ` ], "x": 1.0}`,
-			`{"content":[ ` + textItem(long+long) + ` ,` + textItem(`kept as r1; use {"$r": "r1/…"} or select`) + `], "x": 1.0}`},
+			`{"content":[ ` + textItem(long+long) + ` ,` + textItem(`kept as r1; use {"$r": "r1"} or select "/RE2/"`) + `], "x": 1.0}`},
 		{"long structuredContent", `{"structuredContent":` + rows + `}`,
 			`{"structuredContent":` + rows + `,"content":[` + textItem(`kept as r1; use {"$r": "r1/…"} or select`) + `]}`},
 		{"a text that structuredContent repeats is kept, and structuredContent left out",
@@ -123,11 +124,11 @@ func TestFitKeeps(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := New(limits(1200))
-			got := string(s.Fit("me", NewResult([]byte(test.result))))
+			got := string(fitted(s, []byte(test.result)))
 			if got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			if _, err := s.load("me", "r1"); err != nil {
+			if _, err := s.load(context.Background(), "me", "r1"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -154,10 +155,10 @@ func TestIsSmall(t *testing.T) {
 // exceed the limit.
 func TestKeptResultsKeepToTheLimit(t *testing.T) {
 	for words := 400; words <= 600; words++ {
-		got := New(limits(500)).Fit("me", NewResult([]byte(`{"content":[`+textItem(strings.Repeat("word ", words))+`]}`)))
+		got := fitted(New(limits(500)), []byte(`{"content":[`+textItem(strings.Repeat("word ", words))+`]}`))
 		checkTotal(t, string(got), 500)
 		data := `["` + strings.Repeat("word ", words) + `"]`
-		got = New(limits(500)).Fit("me", NewResult([]byte(`{"content":[`+textItem(data)+`],"structuredContent":`+data+`}`)))
+		got = fitted(New(limits(500)), []byte(`{"content":[`+textItem(data)+`],"structuredContent":`+data+`}`))
 		if checkTotal(t, string(got), 500); strings.Contains(string(got), `"structuredContent":`) {
 			t.Errorf("%d words are shown twice", words)
 		}
@@ -172,7 +173,7 @@ func TestFitWithALongHead(t *testing.T) {
 			data := `["` + strings.Repeat("word ", words) + `"]`
 			s := New(limits(limit))
 			s.Head = 2 * limit
-			got := string(s.Fit("me", NewResult([]byte(`{"content":[`+textItem(data)+`],"structuredContent":`+data+`}`))))
+			got := string(fitted(s, []byte(`{"content":[`+textItem(data)+`],"structuredContent":`+data+`}`)))
 			checkHead(t, got, limit)
 			isDouble := strings.Contains(got, `"structuredContent":`)
 			if count := tokens.Count(data); isDouble && 2*count > limit || !isDouble && count < limit/2 {
@@ -220,14 +221,14 @@ func TestFitLeavesAlone(t *testing.T) {
 		"what is no JSON":          `{"content":` + long,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := string(New(limits(300)).Fit("me", NewResult([]byte(result)))); got != result {
+			if got := string(fitted(New(limits(300)), []byte(result))); got != result {
 				t.Errorf("got %s", got)
 			}
 		})
 	}
 	t.Run("everything without a limit", func(t *testing.T) {
 		result := `{"content":[{"type":"text","text":` + quote(long) + `}]}`
-		if got := string(New(limits(0)).Fit("me", NewResult([]byte(result)))); got != result {
+		if got := string(fitted(New(limits(0)), []byte(result))); got != result {
 			t.Errorf("got %s", got)
 		}
 	})
@@ -248,7 +249,7 @@ func FuzzFit(f *testing.F) {
 		result := before + quote(first) + `},{"type":"image","data":"aGk="},{"type":"text","text":` + quote(second) + `,"_meta":{"é":1.50}}` + after
 		s := New(limits(limit))
 		s.Head = head
-		got := string(s.Fit("me", NewResult([]byte(result))))
+		got := string(fitted(s, []byte(result)))
 
 		if !json.Valid([]byte(got)) || !utf8.ValidString(got) && utf8.ValidString(result) {
 			t.Fatalf("not JSON in UTF-8: %q", got)
@@ -270,7 +271,7 @@ func FuzzFit(f *testing.F) {
 func TestMembersGivenTwice(t *testing.T) {
 	long := strings.Repeat("x ", 5000)
 	raw := `{"content":[{"type":"text","text":"` + long + `"}],"structuredContent":{"a":"` + long + `"},"structuredContent":{"b":"` + long + `"},"content":[]}`
-	got := New(limits(1000)).Fit("me", NewResult([]byte(raw)))
+	got := fitted(New(limits(1000)), []byte(raw))
 	if !json.Valid(got) || len(got) > 10_000 {
 		t.Errorf("%d bytes: %.300s", len(got), got)
 	}

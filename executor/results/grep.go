@@ -1,7 +1,9 @@
 package results
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"iter"
 	"regexp"
 	"regexp/syntax"
@@ -11,6 +13,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
+	"mcpx/internal/work"
 )
 
 // maxLine limits a line in an answer, in bytes; the part around the match is shown.
@@ -46,15 +49,15 @@ func linesOf(text string) searched {
 	}}
 }
 
-// valuesIn returns the scalar values in some nodes of a JSON value.
-func valuesIn(root rawjson.Node, nodes []rawjson.Node) searched {
-	locator := rawjson.NewLocator(root)
+// valuesIn returns the scalar values in some values of a result.
+func valuesIn(f *found) searched {
+	locator := rawjson.NewLocator(f.root)
 	size := 0
-	for _, n := range nodes {
+	for n := range f.each() {
 		size += len(n.Raw())
 	}
 	return searched{"value", size, func(yield func(line) bool) {
-		for _, n := range nodes {
+		for n := range f.each() {
 			for scalar := range n.Scalars() {
 				if !yield(line{func() string { return locator.Pointer(scalar) }, scalar.Text()}) {
 					return
@@ -65,16 +68,20 @@ func valuesIn(root rawjson.Node, nodes []rawjson.Node) searched {
 }
 
 // grep returns the lines or values that match. Offset and limit count matches.
-func (s *Store) grep(in searched, q Query) (string, error) {
+func (s *Store) grep(ctx context.Context, in searched, q Query) (string, error) {
 	pattern, err := compile(q.Grep, in.bytes)
 	if err != nil {
 		return "", fmt.Errorf("grep: %w", err)
 	}
 	g := grepper{budget: s.budget() - positionCost, context: min(max(q.Context, 0), maxContext)}
+	watch := work.NewWatch(ctx)
 	total := 0
 	for l := range in.lines {
 		total++
-		at := pattern.FindStringIndex(l.text)
+		at := pattern.find(watch, l.text)
+		if watch.IsOver() {
+			break
+		}
 		if at == nil {
 			g.other(l)
 			continue
@@ -83,23 +90,30 @@ func (s *Store) grep(in searched, q Query) (string, error) {
 			g.match(l, at)
 		}
 	}
-	return g.text.String() + g.position(max(q.Offset, 0), plain.Count(total, in.unit)), nil
+	return g.text.String() + g.position(max(q.Offset, 0), plain.Count(total, in.unit)), watch.Err()
 }
 
-// Limits of a pattern. Matching cannot be stopped, and takes up to about 10 ns for each
-// byte of the text and each instruction of the compiled pattern.
+// Limits of a pattern. Matching takes up to about 10 ns for each byte of the text and each
+// instruction of the compiled pattern.
 const (
-	maxPattern  = 4 << 10 // bytes
-	maxMatching = 2 << 30 // bytes times instructions
+	maxPattern   = 4 << 10 // bytes
+	maxMatching  = 2 << 30 // bytes times instructions
+	longMatching = 4 << 20 // from here on, matching a single line can be stopped
 )
+
+// pattern is a compiled pattern.
+type pattern struct {
+	*regexp.Regexp
+	size int // instructions
+}
 
 // compile returns a pattern for a text with a number of bytes, unless matching might take
 // too long.
-func compile(pattern string, size int) (*regexp.Regexp, error) {
-	if len(pattern) > maxPattern {
+func compile(text string, size int) (*pattern, error) {
+	if len(text) > maxPattern {
 		return nil, fmt.Errorf("the pattern has more than %d bytes; use a shorter one", maxPattern)
 	}
-	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return nil, fmt.Errorf("not an RE2 pattern: %w", err)
 	}
@@ -110,7 +124,37 @@ func compile(pattern string, size int) (*regexp.Regexp, error) {
 	if len(program.Inst) > maxMatching/max(size, 1) {
 		return nil, fmt.Errorf("the pattern is too complex for a text of %s bytes; use a simpler one, or fewer repetitions like {100}", plain.Number(size))
 	}
-	return regexp.Compile(pattern)
+	compiled, err := regexp.Compile(text)
+	return &pattern{compiled, len(program.Inst)}, err
+}
+
+// find returns where a line matches, nil if it does not. A long line is read rune by rune,
+// since only that can be stopped.
+func (p *pattern) find(w *work.Watch, line string) []int {
+	if len(line)*p.size < longMatching {
+		return p.FindStringIndex(line)
+	}
+	if word := p.String(); regexp.QuoteMeta(word) == word {
+		if at := strings.Index(line, word); at >= 0 {
+			return []int{at, at + len(word)}
+		}
+		return nil
+	}
+	return p.FindReaderIndex(&runes{w, strings.NewReader(line)})
+}
+
+// runes are the characters of a line, until the work must end.
+type runes struct {
+	watch *work.Watch
+	*strings.Reader
+}
+
+// ReadRune implements io.RuneReader.
+func (r *runes) ReadRune() (char rune, size int, err error) {
+	if r.watch.IsOver() {
+		return 0, 0, io.EOF
+	}
+	return r.Reader.ReadRune()
 }
 
 // grepper collects the lines of an answer.

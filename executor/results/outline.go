@@ -1,145 +1,72 @@
 package results
 
 import (
-	"fmt"
+	"context"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"mcpx/internal/plain"
-	"mcpx/internal/rawjson"
+	"mcpx/internal/work"
 )
 
 // The bounds of an outline.
 const (
-	maxOutline = 750 // bytes
-	maxDepth   = 4   // nested objects
-	maxSamples = 20  // elements whose keys are merged
-	maxKeys    = 200 // of one object
-	maxKey     = 40  // bytes
+	maxOutline  = 750  // bytes
+	maxDepth    = 4    // nested objects
+	maxArrays   = 12   // arrays directly in each other
+	maxHeadings = 20   // of a text
+	maxKeys     = 250  // of one object; no outline has room for more
+	maxFields   = 4000 // at one depth
+	maxKey      = 40   // bytes
 )
 
-// outline describes a kept result in one line: the keys and lengths of JSON, as in
-// "total, items[312]{id, title}", or the lines and headings of other texts. Nested keys
-// are left out before the fields of the rows are.
-func outline(k kept, limit int) string {
-	if k.data == "" {
-		return plain.Cut(lines(k.text), limit)
-	}
-	s := shapeOf([][]byte{[]byte(strings.TrimSpace(k.data))}, 0)
+// outline describes a result in one line: its keys and lengths, as in
+// "total, items[312]{id, title}". Nested keys are left out before the fields of the rows are,
+// then the fields of other objects, and then everything beside the rows.
+func (s *shape) outline(limit int) string {
 	least := max(s.rowDepth(), 1)
-	for depth := maxDepth; ; depth-- {
-		text := s.text(depth)
-		if inner, ok := strings.CutPrefix(text, "{"); ok && inner != "}" {
-			text = strings.TrimSuffix(inner, "}")
-		}
-		if len(text) <= limit || depth <= least {
-			return plain.Cut(text, limit)
+	for depth := maxDepth; depth >= least; depth-- {
+		if text := unwrap(s.text(depth)); len(text) <= limit {
+			return text
 		}
 	}
+	if text := unwrap(s.rowText(least, true)); len(text) <= limit {
+		return text
+	}
+	return plain.Cut(unwrap(s.rowText(least, false)), limit)
+}
+
+// unwrap removes the braces around the keys of an object.
+func unwrap(text string) string {
+	if inner, ok := strings.CutPrefix(text, "{"); ok && inner != "}" {
+		return strings.TrimSuffix(inner, "}")
+	}
+	return text
 }
 
 // rowFields returns the names of the fields that a select of JSON would choose from: those
 // of the rows, or else of the object.
-func rowFields(data string) []string {
-	s := shapeOf([][]byte{[]byte(strings.TrimSpace(data))}, 0)
+func (s *shape) rowFields() (names []string) {
 	for depth := s.rowDepth(); depth > 1; depth-- {
-		next := slices.IndexFunc(s.fields, func(f field) bool { return f.shape.rowDepth() == depth-1 })
-		s = s.fields[next].shape
+		next := slices.IndexFunc(s.fields, func(f *field) bool { return f.rowDepth() == depth-1 })
+		s = &s.fields[next].shape
 	}
-	var names []string
 	for _, f := range s.fields {
 		names = append(names, f.key)
 	}
 	return names
 }
 
-// shape describes sample values from one place.
-type shape struct {
-	arrays   string // "[312]" for each array around the objects
-	isObject bool
-	isRows   bool // arrays of objects
-	fields   []field
-}
-
-type field struct {
-	key   string
-	shape shape
-}
-
-// shapeOf merges samples into one shape. It looks no deeper than an outline shows.
-func shapeOf(samples [][]byte, depth int) (s shape) {
-	for len(s.arrays) < maxKey {
-		first := slices.IndexFunc(samples, func(v []byte) bool { return v[0] == '{' || v[0] == '[' })
-		switch {
-		case first < 0:
-			return s
-		case samples[first][0] == '{':
-			s.isObject, s.isRows = true, s.arrays != ""
-			if depth < maxDepth {
-				s.addFields(samples, depth)
-			}
-			return s
-		}
-		samples = s.enter(samples)
-	}
-	return s
-}
-
-// enter adds the length of an array, and returns the first elements.
-func (s *shape) enter(samples [][]byte) (elements [][]byte) {
-	length := 0
-	for _, sample := range samples {
-		length = 0
-		if sample[0] != '[' {
-			continue
-		}
-		for c := range rawjson.Children(sample, 0) {
-			if length++; len(elements) < maxSamples {
-				elements = append(elements, sample[c.Value:c.End])
-			}
-		}
-	}
-	if len(samples) == 1 {
-		s.arrays += fmt.Sprintf("[%d]", length)
-	} else {
-		s.arrays += "[]" // the lengths differ
-	}
-	return elements
-}
-
-func (s *shape) addFields(samples [][]byte, depth int) {
-	var keys []string
-	values := map[string][][]byte{}
-	for _, sample := range samples {
-		if sample[0] != '{' {
-			continue
-		}
-		for c := range rawjson.Children(sample, 0) {
-			key := keyOf(c)
-			if values[key] == nil {
-				keys = append(keys, key)
-			}
-			values[key] = append(values[key], sample[c.Value:c.End])
-			if len(keys) == maxKeys {
-				break
-			}
-		}
-	}
-	for _, key := range keys {
-		s.fields = append(s.fields, field{key, shapeOf(values[key], depth+1)})
-	}
-}
-
 // rowDepth returns how many levels of keys an outline needs to show the fields of the
 // rows: the nearest array of objects. It is 0 if there are no rows.
 func (s *shape) rowDepth() (least int) {
-	if s.isRows {
+	if s.kind == '{' && s.arrays != "" {
 		return 1
 	}
-	for i := range s.fields {
-		if d := s.fields[i].shape.rowDepth(); d > 0 && (least == 0 || d+1 < least) {
+	for _, f := range s.fields {
+		if d := f.rowDepth(); d > 0 && (least == 0 || d+1 < least) {
 			least = d + 1
 		}
 	}
@@ -149,14 +76,38 @@ func (s *shape) rowDepth() (least int) {
 // text writes a shape with so many levels of keys.
 func (s *shape) text(depth int) string {
 	switch {
-	case !s.isObject:
+	case s.kind != '{':
 		return s.arrays
 	case depth == 0:
 		return s.arrays + "{…}"
 	}
 	var keys []string
 	for _, f := range s.fields {
-		keys = append(keys, label(f.key)+f.shape.text(depth-1))
+		keys = append(keys, label(f.key)+f.text(depth-1))
+	}
+	return s.arrays + "{" + strings.Join(keys, ", ") + "}"
+}
+
+// rowText is text with the fields of the rows at a depth, and no fields of other objects. The
+// keys beside those that lead to the rows are written, or left out.
+func (s *shape) rowText(depth int, hasOthers bool) string {
+	if depth <= 1 {
+		return s.text(1)
+	}
+	var keys []string
+	isLeftOut := false
+	for _, f := range s.fields {
+		switch {
+		case f.rowDepth() == depth-1:
+			keys = append(keys, label(f.key)+f.rowText(depth-1, hasOthers))
+		case hasOthers:
+			keys = append(keys, label(f.key)+f.text(0))
+		default:
+			isLeftOut = true
+		}
+	}
+	if isLeftOut {
+		keys = append(keys, "…")
 	}
 	return s.arrays + "{" + strings.Join(keys, ", ") + "}"
 }
@@ -174,13 +125,16 @@ func label(key string) string {
 
 var heading = regexp.MustCompile(`^#{1,6} `)
 
-// lines describes a text that is not JSON.
-func lines(text string) string {
+// lines describes a text that is not JSON: its lines and headings.
+func lines(ctx context.Context, text string, limit int) (string, error) {
+	watch := work.NewWatch(ctx)
 	var headings []string
 	count := 0
 	for line := range strings.Lines(text) {
-		count++
-		if heading.MatchString(line) && len(headings) < maxSamples {
+		if watch.IsOver() {
+			break
+		}
+		if count++; line[0] == '#' && len(headings) < maxHeadings && heading.MatchString(line) {
 			headings = append(headings, strings.TrimSpace(line))
 		}
 	}
@@ -188,5 +142,5 @@ func lines(text string) string {
 	if len(headings) > 0 {
 		shape += ": " + strings.Join(headings, ", ")
 	}
-	return shape
+	return plain.Cut(shape, limit), watch.Err()
 }

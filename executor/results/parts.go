@@ -2,34 +2,71 @@ package results
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strings"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/selection"
 	"mcpx/internal/tokens"
+	"mcpx/internal/work"
 )
 
-// Result is a result of a call, as an upstream sent it. Its parts are read once, when they
-// are first needed. It must not be used concurrently.
+// Result is a result of a call, as an upstream sent it, that is made ready for the client.
+// It must not be used concurrently.
 type Result struct {
+	reading
+	store  *Store
+	client string
 	raw    []byte
-	isRead bool
-	found  *parts
+	query  *selection.Query // nil: nothing is selected
+	parts  *parts           // nil for a small result, or one that is not a result of MCP
+	shape  *shape           // nil until it is needed
 }
 
-// NewResult returns a Result, which keeps the bytes.
-func NewResult(raw []byte) *Result { return &Result{raw: raw} }
-
-// parts returns the parts of the result, nil if it is not a result of MCP.
-func (r *Result) parts() *parts {
-	if !r.isRead {
-		r.found, r.isRead = readParts(r.raw), true
+// Open reads a result that a client gets, or of which the query selects a part. It waits
+// until there is room for the work. It fails if the context ends. The caller must Close the
+// result.
+func (s *Store) Open(ctx context.Context, client string, raw []byte, q *selection.Query) (*Result, error) {
+	r := &Result{reading: reading{ctx: ctx}, store: s, client: client, raw: raw, query: q}
+	var err error
+	if q != nil || !s.IsSmall(raw) {
+		if r.lease, err = s.Work.Acquire(ctx, r.piece()); err != nil {
+			return nil, err
+		}
+	} else if s.Tokens <= 0 || len(raw) <= shortResult {
+		return r, nil // nothing reads its parts
 	}
-	return r.found
+	if r.parts, err = readParts(ctx, raw); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// piece returns the memory that the work on the result needs.
+func (r *Result) piece() work.Piece {
+	p := work.Piece{Client: r.client, Bytes: resultWeight * len(r.raw)}
+	if r.query != nil {
+		p.Bytes += rawjson.TreeBytes(r.raw) + outputBytes
+	}
+	return p
+}
+
+// Close ends the work on the result.
+func (r *Result) Close() {
+	if r.lease != nil {
+		r.lease.Release()
+	}
 }
 
 // isError reports whether the result reports an error.
-func (r *Result) isError() bool { return rawjson.Kind(rawjson.Get(r.raw, "isError")) == 't' }
+func (r *Result) isError() bool {
+	if r.parts != nil {
+		return r.parts.isError
+	}
+	return rawjson.Kind(rawjson.Get(r.raw, "isError")) == 't'
+}
 
 // parts are the parts of a result that a model reads as text.
 type parts struct {
@@ -39,6 +76,7 @@ type parts struct {
 	texts      []piece
 	structured int  // the number of the member structuredContent; -1: there is none
 	repeats    bool // a text has the same JSON as structuredContent
+	isError    bool
 	data       string
 }
 
@@ -53,43 +91,67 @@ type piece struct {
 const separator = "\n"
 
 // readParts reads a result. It returns nil if it is not a result of MCP.
-func readParts(result []byte) *parts {
-	if rawjson.Kind(result) != '{' || rawjson.Check(result) != nil {
-		return nil
+func readParts(ctx context.Context, result []byte) (*parts, error) {
+	if rawjson.Kind(result) != '{' || rawjson.CheckContext(ctx, result) != nil {
+		return nil, canceled(ctx)
 	}
-	raw := bytes.TrimSpace(withoutDuplicates(result))
+	raw := bytes.TrimSpace(result)
 	p := &parts{raw: raw, members: slices.Collect(rawjson.Children(raw, 0)), structured: -1}
+	if p.isDouble("content") || p.isDouble("structuredContent") {
+		p.raw = withoutDuplicates(raw)
+		p.members = slices.Collect(rawjson.Children(p.raw, 0))
+	}
 	for i, m := range p.members {
 		switch keyOf(m) {
 		case "content":
-			if raw[m.Value] != '[' {
-				return nil
+			if p.raw[m.Value] != '[' {
+				return nil, canceled(ctx)
 			}
-			p.items = slices.Collect(rawjson.Children(raw, m.Value))
+			p.items = slices.Collect(rawjson.Children(p.raw, m.Value))
 		case "structuredContent":
 			p.structured = i
+		case "isError":
+			p.isError = p.raw[m.Value] == 't'
 		}
 	}
 	for i, item := range p.items {
-		if t, ok := pieceOf(raw, item); ok {
+		if ctx.Err() != nil {
+			break
+		}
+		if t, ok := pieceOf(p.raw, item); ok {
 			t.item = i
 			p.texts = append(p.texts, t)
 		}
 	}
-	p.findData()
-	return p
+	p.findData(ctx)
+	return p, canceled(ctx)
+}
+
+// canceled returns why a call was canceled, nil if it was not.
+func canceled(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// isDouble reports whether a member occurs twice.
+func (p *parts) isDouble(key string) bool {
+	count := 0
+	for _, m := range p.members {
+		if keyOf(m) == key {
+			count++
+		}
+	}
+	return count > 1
 }
 
 // withoutDuplicates returns a result in which the members that readParts reads occur once,
 // with their last values, as any decoder would read them.
 func withoutDuplicates(result []byte) []byte {
-	count := map[string]int{}
-	for key := range rawjson.Members(result) {
-		count[key]++
-	}
 	for _, key := range []string{"content", "structuredContent"} {
-		if count[key] > 1 {
-			result = rawjson.With(result, key, rawjson.Get(result, key))
+		if value := rawjson.Get(result, key); value != nil {
+			result = rawjson.With(result, key, value)
 		}
 	}
 	return result
@@ -116,23 +178,19 @@ func pieceOf(raw []byte, item rawjson.Child) (p piece, ok bool) {
 
 // findData finds the JSON that paths, select and references read: structuredContent, or
 // else the first text that is JSON.
-func (p *parts) findData() {
+func (p *parts) findData(ctx context.Context) {
 	if p.structured >= 0 {
 		m := p.members[p.structured]
-		p.data = strings.ToValidUTF8(string(p.raw[m.Value:m.End]), "\uFFFD")
+		p.data = strings.ToValidUTF8(rawjson.Text(p.raw[m.Value:m.End]), "\uFFFD")
 	}
-	compacted := ""
 	for _, t := range p.texts {
 		switch {
-		case !isJSON(t.text):
+		case !isJSON(ctx, t.text):
 			continue
 		case p.structured < 0:
 			p.data = t.text
 			return
-		case compacted == "":
-			compacted = compact(p.data)
-		}
-		if compact(t.text) == compacted {
+		case rawjson.EqualCompact(rawjson.Bytes(t.text), rawjson.Bytes(p.data)):
 			p.repeats = true
 			p.data = t.text
 			return
@@ -157,17 +215,25 @@ func (r *Result) Tokens() int { return tokens.Count(r.Text()) }
 
 // Text returns the result's texts.
 func (r *Result) Text() string {
-	if p := r.parts(); p != nil {
-		return strings.Join(p.all(), separator)
+	p := r.parts
+	if p == nil {
+		p, _ = readParts(r.ctx, r.raw) // of a short result
 	}
-	return string(r.raw)
+	if p == nil {
+		return string(r.raw)
+	}
+	return strings.Join(p.all(), separator)
 }
 
 // kept returns the texts and the JSON to keep, in memory of their own.
 func (p *parts) kept() kept {
-	text := strings.Clone(strings.Join(p.all(), separator))
+	all := p.all()
+	text := strings.Join(all, separator)
+	if len(all) == 1 {
+		text = strings.Clone(text)
+	}
 	data := strings.Index(text, p.data)
-	return kept{text, text[data : data+len(p.data)]}
+	return newKept(text, text[data:data+len(p.data)])
 }
 
 // removeStructured returns the edit that removes structuredContent.
@@ -180,9 +246,9 @@ func (p *parts) removeStructured() []rawjson.Edit {
 
 // isJSON reports whether a text is a JSON object or array. A lone number or word
 // counts as plain text.
-func isJSON(text string) bool {
+func isJSON(ctx context.Context, text string) bool {
 	text = strings.TrimLeft(text, " \t\r\n")
-	return text != "" && (text[0] == '{' || text[0] == '[') && rawjson.Check([]byte(text)) == nil
+	return text != "" && (text[0] == '{' || text[0] == '[') && rawjson.CheckContext(ctx, rawjson.Bytes(text)) == nil
 }
 
 // keyOf returns the decoded key of a member.
@@ -219,6 +285,3 @@ func without(list []rawjson.Child, i int) rawjson.Edit {
 	}
 	return rawjson.Edit{Start: list[0].Start, End: list[0].End}
 }
-
-// compact returns a JSON text without white space.
-func compact(raw string) string { return string(rawjson.Compact([]byte(raw))) }

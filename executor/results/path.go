@@ -1,8 +1,10 @@
 package results
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -10,20 +12,16 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
+	"mcpx/internal/work"
 )
 
-// maxNames limits the keys or ids that an error lists.
-const maxNames = 20
+// Limits of the keys or ids that an error lists.
+const (
+	maxNames    = 20
+	maxCompared = 10_000 // keys that are compared with the one that is missing
+)
 
 var errNotJSON = errors.New("the result is not JSON; use offset or grep")
-
-// parse reads the JSON of a result.
-func (k kept) parse() (rawjson.Node, error) {
-	if k.data == "" {
-		return rawjson.Node{}, errNotJSON
-	}
-	return rawjson.Parse([]byte(k.data))
-}
 
 // stepsOf reads a path: a JSON Pointer, whose slash at the start may be missing, or a path
 // like items[3].title.
@@ -38,49 +36,111 @@ func stepsOf(path string) ([]string, error) {
 	return rawjson.Tokens(path), nil
 }
 
-// find returns the values at a path. A key that contains the signs of a path is found as
-// it is.
-func find(root rawjson.Node, path string) (found []rawjson.Node, several bool, err error) {
-	if whole := root.Get(path); path != "" && path[0] != '/' && !whole.IsZero() {
-		return []rawjson.Node{whole}, false, nil
-	}
-	steps, err := stepsOf(path)
-	if err != nil {
-		return nil, false, err
-	}
-	found, err = walk(root, steps)
-	return found, slices.Contains(steps, "*"), err
+// found are the values in a result that a path leads to.
+type found struct {
+	*work.Watch
+	root    rawjson.Node
+	one     rawjson.Node // the first value
+	steps   []string
+	several bool // the path has a *
 }
 
-// walk finds at least one value or fails. Where a * leads to several values, those
-// without the rest of the path are skipped.
-func walk(root rawjson.Node, steps []string) ([]rawjson.Node, error) {
-	found := []rawjson.Node{root}
-	for _, step := range steps {
-		var next []rawjson.Node
-		for _, n := range found {
-			next = append(next, follow(n, step)...)
-		}
-		if len(next) == 0 {
-			return nil, missing(found[0], step)
-		}
-		found = next
+// find finds the first value at a path, or fails. A key that contains the signs of a path is
+// found as it is.
+func (f *found) find(path string) (err error) {
+	if whole := f.root.Get(path); path != "" && path[0] != '/' && !whole.IsZero() {
+		f.one = whole
+		return nil
 	}
-	return found, nil
-}
-
-// follow returns the members or elements that a step leads to.
-func follow(value rawjson.Node, step string) (list []rawjson.Node) {
-	if step == "*" {
-		for _, member := range value.Members() {
-			list = append(list, member)
+	if f.steps, err = stepsOf(path); err != nil {
+		return err
+	}
+	f.several = slices.Contains(f.steps, "*")
+	deepest, at := -1, rawjson.Node{}
+	f.walk(f.root, 0, func(n rawjson.Node, depth int) bool {
+		if depth > deepest {
+			deepest, at = depth, n
 		}
-		return append(list, value.Elements()...)
+		return depth < len(f.steps)
+	})
+	switch {
+	case f.Err() != nil:
+		return f.Err()
+	case deepest < len(f.steps):
+		return missing(at, f.steps[deepest])
 	}
-	if child := value.Child(step); !child.IsZero() {
-		return []rawjson.Node{child}
-	}
+	f.one = at
 	return nil
+}
+
+// walk visits the values that the steps lead to, and those on the way, until visit returns
+// false.
+func (f *found) walk(n rawjson.Node, depth int, visit func(n rawjson.Node, depth int) bool) (more bool) {
+	if !visit(n, depth) || f.IsOver() {
+		return false
+	}
+	if depth == len(f.steps) {
+		return true
+	}
+	if step := f.steps[depth]; step != "*" {
+		child := n.Child(step)
+		return child.IsZero() || f.walk(child, depth+1, visit)
+	}
+	for _, member := range n.Members() {
+		if !f.walk(member, depth+1, visit) {
+			return false
+		}
+	}
+	for element := range n.Each() {
+		if !f.walk(element, depth+1, visit) {
+			return false
+		}
+	}
+	return true
+}
+
+// each returns the values. Where a * leads to several values, those without the rest of the
+// path are left out.
+func (f *found) each() iter.Seq[rawjson.Node] {
+	return func(yield func(rawjson.Node) bool) {
+		if !f.several {
+			yield(f.one)
+			return
+		}
+		f.walk(f.root, 0, func(n rawjson.Node, depth int) bool {
+			return depth < len(f.steps) || yield(n)
+		})
+	}
+}
+
+// apply selects from one value, or from an array of several.
+func (f *found) apply(ctx context.Context, q *selection.Query) (*selection.Selection, error) {
+	if f.several {
+		return q.ApplyEach(ctx, f.each())
+	}
+	return q.Apply(ctx, f.one)
+}
+
+// json returns one value as it is, or an array of several. It fails if that has more than
+// limit bytes. The caller must not change it.
+func (f *found) json(limit int) ([]byte, error) {
+	if !f.several {
+		if len(f.one.Raw()) > limit {
+			return nil, ErrLong
+		}
+		return f.one.Raw(), nil
+	}
+	size := len("[]")
+	for n := range f.each() {
+		if size += len(n.Raw()) + 1; size > limit {
+			return nil, ErrLong
+		}
+	}
+	array := append(make([]byte, 0, size), '[')
+	for n := range f.each() {
+		array = rawjson.AppendElement(array, n.Raw())
+	}
+	return append(array, ']'), f.Err()
 }
 
 // missing explains why a step leads nowhere, by the keys or indexes that exist.
@@ -92,7 +152,7 @@ func missing(value rawjson.Node, step string) error {
 	case n > 0:
 		return fmt.Errorf("no %q in an array; use 0 to %d, or *", step, n-1)
 	}
-	return fmt.Errorf("no %q in %s", step, plain.Cut(string(rawjson.Compact(value.Raw())), maxKey))
+	return fmt.Errorf("no %q in %s", step, plain.Cut(string(rawjson.AppendCompact(nil, value.Raw(), maxKey)), maxKey))
 }
 
 // names lists the keys of an object. Of many keys it lists those similar to like,
@@ -100,7 +160,9 @@ func missing(value rawjson.Node, step string) error {
 func names(object rawjson.Node, like string) string {
 	var keys []string
 	for key := range object.Members() {
-		keys = append(keys, label(key))
+		if keys = append(keys, label(key)); len(keys) == maxCompared {
+			break
+		}
 	}
 	if len(keys) <= maxNames {
 		return strings.Join(keys, ", ")
@@ -109,25 +171,4 @@ func names(object rawjson.Node, like string) string {
 		keys = near
 	}
 	return strings.Join(keys[:min(len(keys), maxNames)], ", ") + ", …"
-}
-
-// join returns one value as it is, or an array of several. The caller must not change it.
-func join(found []rawjson.Node, several bool) []byte {
-	if !several {
-		return found[0].Raw()
-	}
-	array := []byte("[")
-	for _, n := range found {
-		array = rawjson.AppendElement(array, n.Raw())
-	}
-	return append(array, ']')
-}
-
-// joined is join for a select, which needs the value parsed.
-func joined(found []rawjson.Node, several bool) rawjson.Node {
-	if !several {
-		return found[0]
-	}
-	array, _ := rawjson.Parse(join(found, several)) // its parts are valid
-	return array
 }

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"unicode/utf8"
@@ -9,6 +10,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
 	"mcpx/internal/tokens"
+	"mcpx/internal/work"
 )
 
 // minBudget has room for a line of text and the position in every answer.
@@ -40,50 +42,73 @@ func (q Query) startIn(size int) int {
 }
 
 // Read returns a part of a result that is kept for the client. The last line says which
-// part it is and where the next one starts.
-func (s *Store) Read(client string, q Query) (string, error) {
+// part it is and where the next one starts. It waits until there is room for the work. It
+// fails if the context ends.
+func (s *Store) Read(ctx context.Context, client string, q Query) (string, error) {
 	k, err := s.local(client, q.ID)
 	if err != nil && s.isShared(q.ID) {
 		if q.isWindow() {
-			return s.readPart(client, q, err)
+			return s.readPart(ctx, client, q, err)
 		}
-		k, err = s.fetch(client, q.ID, err)
+		k, err = s.fetch(ctx, client, q.ID, err)
 	}
+	switch {
+	case err != nil:
+		return "", err
+	case q.isWindow():
+		return s.windowOf(k.text, q)
+	}
+	r, err := s.read(ctx, client, k)
 	if err != nil {
 		return "", err
 	}
+	defer r.lease.Release()
 	if q.Select != nil && q.Select.Pattern != "" {
 		q.Grep = q.Select.Pattern
 	}
-	switch {
-	case q.Path == "" && q.Grep != "":
-		return s.grepAll(k, q)
-	case q.Path == "" && q.Select == nil:
-		return s.windowOf(k.text, q)
+	if q.Path == "" && q.Grep != "" {
+		return s.grepAll(r, q)
 	}
-	root, err := k.parse()
+	return s.readPath(r, q)
+}
+
+// readPath reads the values at a path, or what is selected of them.
+func (s *Store) readPath(r *reading, q Query) (string, error) {
+	root, err := r.root()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", q.ID, err)
 	}
-	found, several, err := find(root, q.Path)
+	f, err := r.find(root, q.Path)
 	if err != nil {
 		return "", fmt.Errorf("path %q of %s: %w", plain.Cut(q.Path, maxLine), q.ID, err)
 	}
 	switch {
 	case q.Grep != "":
-		return s.grep(valuesIn(root, found), q)
+		return s.grep(r.ctx, valuesIn(f), q)
 	case q.Select != nil:
-		return answer(q.Select.Apply(joined(found, several)), s.budget()), nil
+		selected, err := f.apply(r.ctx, q.Select)
+		if err != nil {
+			return "", err
+		}
+		return answer(selected, s.budget())
 	}
-	return s.windowOf(string(join(found, several)), q)
+	value, err := f.json(math.MaxInt)
+	if err != nil {
+		return "", err
+	}
+	return s.windowOf(rawjson.Text(value), q)
 }
 
 // grepAll searches the values of JSON, or the lines of a text.
-func (s *Store) grepAll(k kept, q Query) (string, error) {
-	if root, err := k.parse(); err == nil {
-		return s.grep(valuesIn(root, []rawjson.Node{root}), q)
+func (s *Store) grepAll(r *reading, q Query) (string, error) {
+	root, err := r.root()
+	if canceled(r.ctx) != nil {
+		return "", canceled(r.ctx)
 	}
-	return s.grep(linesOf(k.text), q)
+	if err != nil {
+		return s.grep(r.ctx, linesOf(r.text), q)
+	}
+	return s.grep(r.ctx, valuesIn(&found{Watch: work.NewWatch(r.ctx), root: root, one: root}), q)
 }
 
 // budget returns the tokens that an answer may have.

@@ -2,6 +2,7 @@ package results
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"mcpx/internal/selection"
 	"mcpx/internal/tokens"
+	"mcpx/internal/work"
 )
 
 const orders = `{"total": 12345678901234567890, "a/b": {"~": true}, "none": [], "orders": [
@@ -68,7 +70,7 @@ func TestRead(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := New(limits(1000))
 			test.query.ID = s.save("me", asKept(test.text)).id
-			got, err := s.Read("me", test.query)
+			got, err := s.Read(context.Background(), "me", test.query)
 			if err != nil || got != test.want {
 				t.Errorf("got %q, %v\nwant %q", got, err, test.want)
 			}
@@ -103,7 +105,7 @@ func TestReadFails(t *testing.T) {
 		{Query{ID: "r3", Path: "/zebre"}, `path "/zebre" of r3: no "zebre" here; there are zebra, …`},
 		{Query{ID: "r3", Path: "/x"}, `path "/x" of r3: no "x" here; there are "k 1", k0, k1, k2, k3, k4, k5, k6, k7, k8, k9, k10, k11, k12, k13, k14, k15, k16, k17, k18, …`},
 	} {
-		if got, err := s.Read("me", test.query); err == nil || err.Error() != test.want {
+		if got, err := s.Read(context.Background(), "me", test.query); err == nil || err.Error() != test.want {
 			t.Errorf("%+v: got %q, %v\nwant %s", test.query, got, err, test.want)
 		}
 	}
@@ -123,7 +125,7 @@ func TestPatternsAreBounded(t *testing.T) {
 		{"many repetitions in a short text", short, strings.Repeat("(word.){10}", 5), ""},
 		{"a usual pattern", long, `(?i)\b(error|warning|fatal): [\w.-]+@\d{3}`, ""},
 	} {
-		_, err := s.Read("me", Query{ID: s.save("me", textOnly(test.text)).id, Grep: test.pattern})
+		_, err := s.Read(context.Background(), "me", Query{ID: s.save("me", textOnly(test.text)).id, Grep: test.pattern})
 		if fmt.Sprint(err) != cmp.Or(test.want, "<nil>") {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
@@ -140,7 +142,7 @@ func FuzzReadWindows(f *testing.F) {
 		q := Query{ID: s.save("me", asKept(text)).id, Limit: limit}
 		var all strings.Builder
 		for {
-			answer, err := s.Read("me", q)
+			answer, err := s.Read(context.Background(), "me", q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,7 +180,7 @@ func FuzzGrep(f *testing.F) {
 		q := Query{ID: s.save("me", asKept(text)).id, Limit: limit, Grep: pattern}
 		shown := 0
 		for {
-			answer, err := s.Read("me", q)
+			answer, err := s.Read(context.Background(), "me", q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,18 +218,22 @@ func FuzzPath(f *testing.F) {
 	f.Add(`[[],{"":"\"]"},-1e5]`, "*/")
 	f.Add(` [ { } ] `, "/0/~1")
 	f.Fuzz(func(t *testing.T, text, path string) {
-		k := asKept(text)
-		root, err := k.parse()
+		r := reading{ctx: t.Context(), kept: asKept(text), lease: &work.Lease{}}
+		root, err := r.root()
 		if err != nil {
 			t.Skip()
 		}
-		found, _, err := find(root, path)
-		for _, n := range found {
-			if !strings.Contains(text, string(n.Raw())) {
+		f, err := r.find(root, path)
+		if err != nil {
+			return
+		}
+		count := 0
+		for n := range f.each() {
+			if count++; !strings.Contains(text, string(n.Raw())) {
 				t.Errorf("%q is not in %q", n.Raw(), text)
 			}
 		}
-		if err == nil && len(found) == 0 {
+		if count == 0 {
 			t.Error("found nothing, without an error")
 		}
 	})
@@ -235,8 +241,8 @@ func FuzzPath(f *testing.F) {
 
 // asKept returns the kept form of a result with one text.
 func asKept(text string) kept {
-	if isJSON(text) {
-		return kept{text: text, data: text}
+	if isJSON(context.Background(), text) {
+		return newKept(text, text)
 	}
 	return kept{text: text}
 }

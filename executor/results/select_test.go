@@ -41,14 +41,14 @@ func TestSelectKeepsToTheLimit(t *testing.T) {
 	for _, limit := range []int{400, 1000} {
 		for _, fields := range []string{"*", "id, name", "id" + unknown, "name where id > 3" + "", "/n/", "/1/"} {
 			s := New(limits(limit))
-			got := onlyText(t, s.Select("me", NewResult(rowsResult(2000)), query(fields)))
+			got := onlyText(t, selected(s, rowsResult(2000), query(fields)))
 			if n := tokens.Count(got); n > limit {
 				t.Errorf("select %s within %d: %d tokens", fields, limit, n)
 			}
 			if !strings.Contains(got, "full result: r1 (") {
 				t.Errorf("select %s within %d: no handle in %s", fields, limit, got)
 			}
-			read, err := s.Read("me", Query{ID: "r1", Select: query(fields)})
+			read, err := s.Read(t.Context(), "me", Query{ID: "r1", Select: query(fields)})
 			if n := tokens.Count(read); err != nil || n > limit {
 				t.Errorf("read %s within %d: %d tokens, %v", fields, limit, n, err)
 			}
@@ -59,7 +59,7 @@ func TestSelectKeepsToTheLimit(t *testing.T) {
 // TestSelectWithoutLimit: where results are not cut, a selection is not either.
 func TestSelectWithoutLimit(t *testing.T) {
 	for fields, last := range map[string]string{"*": "1999,n1999", "/n/": "/1999/name: n1999\n[matches 1-2000 of 2000 in 4,000 values; end]"} {
-		got := onlyText(t, New(limits(0)).Select("me", NewResult(rowsResult(2000)), query(fields)))
+		got := onlyText(t, selected(New(limits(0)), rowsResult(2000), query(fields)))
 		if !strings.HasSuffix(got, last) {
 			t.Errorf("select %s ends in %q", fields, got[max(0, len(got)-200):])
 		}

@@ -2,7 +2,9 @@ package results
 
 import (
 	"bytes"
+	"context"
 
+	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 )
 
@@ -26,22 +28,45 @@ type lastResult struct {
 // Remember notes the last result that a client got from a tool, for Shape. Results that
 // report an error do not count, nor do short texts that are not JSON, nor long results if
 // results are not kept: nothing else reads these, and reading them takes time
-// (BenchmarkStdioSmall, BenchmarkStdioLarge).
-func (s *Store) Remember(client string, t Tool, result *Result) {
-	isLong := len(result.raw) > shortResult
-	if isLong && s.Tokens <= 0 || !isLong && !mayBeJSON(result.raw) || result.isError() {
-		return
+// (BenchmarkStdioSmall, BenchmarkStdioLarge). It fails if the context ends.
+func (r *Result) Remember(t Tool) error {
+	isLong := len(r.raw) > shortResult
+	if isLong && r.store.Tokens <= 0 || !isLong && !mayBeJSON(r.raw) || r.isError() {
+		return nil
 	}
-	raw, shape := result.raw, ""
+	raw, shape := r.raw, ""
 	if isLong {
-		raw, shape = nil, shapeOfResult(result)
+		raw = nil
+		if r.parts != nil && r.parts.data != "" {
+			s, err := r.shapeOfData()
+			if err != nil {
+				return err
+			}
+			shape = s.short()
+		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := s.client(client).last(t)
+	r.store.mu.Lock()
+	defer r.store.mu.Unlock()
+	last := r.store.client(r.client).last(t)
 	last.result = append(last.result[:0], raw...)
 	last.shape = shape
+	return nil
 }
+
+// shapeOfData returns the shape of the JSON in the result.
+func (r *Result) shapeOfData() (*shape, error) {
+	if r.shape == nil {
+		s, err := shapeOf(r.ctx, rawjson.Bytes(r.parts.data))
+		if err != nil {
+			return nil, err
+		}
+		r.shape = s
+	}
+	return r.shape, nil
+}
+
+// short returns the outline that Shape returns.
+func (s *shape) short() string { return tokens.Shorten(s.outline(4*maxShape), maxShape) }
 
 // mayBeJSON reports, at a glance, whether a result may have JSON: structuredContent, or a
 // text that begins with an object or an array.
@@ -78,15 +103,18 @@ func (s *Store) Shape(client string, t Tool) string {
 	}
 	last := c.shapes[t]
 	if len(last.result) > 0 {
-		return shapeOfResult(NewResult(last.result))
+		return shapeOfShort(last.result)
 	}
 	return last.shape
 }
 
-func shapeOfResult(result *Result) string {
-	p := result.parts()
+// shapeOfShort returns the shape of a short result, "" if it is not JSON.
+func shapeOfShort(raw []byte) string {
+	ctx := context.Background() // it takes no time
+	p, _ := readParts(ctx, raw)
 	if p == nil || p.data == "" {
 		return ""
 	}
-	return tokens.Shorten(outline(kept{data: p.data}, 4*maxShape), maxShape)
+	s, _ := shapeOf(ctx, rawjson.Bytes(p.data))
+	return s.short()
 }

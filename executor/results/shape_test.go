@@ -19,7 +19,7 @@ func TestShape(t *testing.T) {
 		{"a text with JSON", `{"content":[{"type":"text","text": "{\"a\":[]}"}]}`, "a[0]"},
 		{"many keys", `{"structuredContent":{"k":1` + manyMembers(500) + `}}`, "bounded"},
 	} {
-		s.Remember("me", tool, NewResult([]byte(test.result)))
+		remember(s, tool, test.result)
 		got := s.Shape("me", tool)
 		if test.want == "bounded" {
 			if n := tokens.Count(got); n < 100 || n > maxShape {
@@ -35,7 +35,7 @@ func TestShape(t *testing.T) {
 		t.Errorf("another client gets %q", got)
 	}
 	for i := range 3 * maxShapes {
-		s.Remember("me", Tool{"a", fmt.Sprint(i)}, NewResult([]byte(`{}`)))
+		remember(s, Tool{"a", fmt.Sprint(i)}, `{}`)
 	}
 	if n := len(s.clients["me"].shapes); n > maxShapes {
 		t.Errorf("%d tools are remembered", n)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mcpx/internal/store"
+	"mcpx/internal/work"
 )
 
 // Sharing lets other replicas read what a Store keeps.
@@ -67,22 +68,45 @@ func (s *Store) share(client string, number int, k kept) (id string, ok bool) {
 }
 
 // fetch returns a result that another replica has stored. It is kept here as well, since
-// later requests often read it again. missing is the error if there is none.
-func (s *Store) fetch(client, id string, missing error) (kept, error) {
-	r, err := s.open(client, id, missing)
+// later requests often read it again. Requests for the same result fetch it once. missing is
+// the error if there is none.
+func (s *Store) fetch(ctx context.Context, client, id string, missing error) (kept, error) {
+	r, err := s.open(ctx, client, id, missing)
 	if err != nil {
 		return kept{}, err
 	}
-	whole, err := s.part(r, 0, r.size)
+	lease, err := s.Work.Acquire(ctx, work.Piece{Client: client, Key: r.key, KeyBytes: fetchWeight * r.size})
 	if err != nil {
 		return kept{}, err
 	}
-	k := kept{text: whole.text, data: whole.text[r.data:r.dataEnd]}
+	defer lease.Release()
+	lease.Idle() // it waits for the store
+	k, err := lease.Value(ctx, func() (any, error) { return s.fetchNow(ctx, client, r) })
+	if err != nil {
+		return kept{}, err
+	}
+	return k.(kept), nil
+}
+
+// fetchWeight is how much memory fetch needs for each byte of a result, as TestWeights
+// measures it.
+const fetchWeight = 4
+
+// fetchNow reads a result from the shared store, unless another request has just done that.
+func (s *Store) fetchNow(ctx context.Context, client string, r remote) (kept, error) {
+	if k, err := s.local(client, r.id); err == nil {
+		return k, nil
+	}
+	whole, err := s.part(ctx, r, 0, r.size)
+	if err != nil {
+		return kept{}, err
+	}
+	k := newKept(whole.text, whole.text[r.data:r.dataEnd])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.client(client); c.results[id] == nil {
+	if c := s.client(client); c.results[r.id] == nil {
 		now := time.Now()
-		s.insert(&entry{client: client, id: id, kept: k, used: now, shared: now, isCopy: true})
+		s.insert(&entry{client: client, id: r.id, kept: k, used: now, shared: now, isCopy: true})
 	}
 	return k, nil
 }
@@ -97,10 +121,10 @@ type remote struct {
 // open finds a result in the shared store and postpones its expiry. It reads the header,
 // which says how many bytes follow, and so how long the store may take for them. missing
 // is the error if there is no such result.
-func (s *Store) open(client, id string, missing error) (r remote, err error) {
+func (s *Store) open(ctx context.Context, client, id string, missing error) (r remote, err error) {
 	r.id, r.key = id, s.key(client, id)
-	if r.start, err = s.Store.Part(context.Background(), r.key, 0, headerBytes); err != nil {
-		return r, unreachable(id)
+	if r.start, err = s.Store.Part(ctx, r.key, 0, headerBytes); err != nil {
+		return r, unreachable(ctx, id)
 	}
 	if r.start == nil {
 		return r, missing
@@ -114,7 +138,10 @@ func (s *Store) open(client, id string, missing error) (r remote, err error) {
 
 // unreachable is the error for a result that this replica does not have while the store
 // cannot be used. The reason is in the log: it may have addresses.
-func unreachable(id string) error {
+func unreachable(ctx context.Context, id string) error {
+	if canceled(ctx) != nil {
+		return canceled(ctx)
+	}
 	return fmt.Errorf("no result %q on this replica, and the store cannot be used now; try again later, or call the tool again", id)
 }
 
@@ -122,8 +149,8 @@ func damaged(id string) error { return fmt.Errorf("%s: %w; call the tool again",
 
 // readPart is window for a result that another replica has stored. It reads only the blocks
 // that it needs.
-func (s *Store) readPart(client string, q Query, missing error) (string, error) {
-	r, err := s.open(client, q.ID, missing)
+func (s *Store) readPart(ctx context.Context, client string, q Query, missing error) (string, error) {
+	r, err := s.open(ctx, client, q.ID, missing)
 	if err != nil {
 		return "", err
 	}
@@ -133,7 +160,7 @@ func (s *Store) readPart(client string, q Query, missing error) (string, error) 
 		want = min(want, q.Limit+2*utf8Max)
 	}
 	for ; ; want *= 2 {
-		found, err := s.part(r, from, min(from+want, r.size))
+		found, err := s.part(ctx, r, from, min(from+want, r.size))
 		if err != nil {
 			return "", err
 		}
@@ -150,14 +177,14 @@ const (
 )
 
 // part reads a part of the text of a result, and perhaps more.
-func (s *Store) part(r remote, from, to int) (excerpt, error) {
+func (s *Store) part(ctx context.Context, r remote, from, to int) (excerpt, error) {
 	first, end := r.stored(from, to)
 	end = min(end, packedBytes)
 	stored := r.start[min(first, len(r.start)):min(end, len(r.start))]
 	if end > len(r.start) {
 		var err error
-		if stored, err = s.Store.Part(context.Background(), r.key, first, end); err != nil {
-			return excerpt{}, unreachable(r.id)
+		if stored, err = s.Store.Part(ctx, r.key, first, end); err != nil {
+			return excerpt{}, unreachable(ctx, r.id)
 		}
 	}
 	text, at, err := r.text(stored, from)

@@ -110,14 +110,14 @@ func TestSharedResults(t *testing.T) {
 			}
 			for _, query := range []Query{{}, {Limit: 7}, {Offset: len(k.text) / 2}, {Offset: -3}, {Offset: 1 << 40}, {Grep: "2"}, {Path: "/items/0"}, {Select: q}} {
 				query.ID = h.id
-				want, wantErr := a.Read("me", query)
-				got, err := replica(b.Store, 1000).Read("me", query) // one that has cached nothing
+				want, wantErr := a.Read(context.Background(), "me", query)
+				got, err := replica(b.Store, 1000).Read(context.Background(), "me", query) // one that has cached nothing
 				if got != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
 					t.Errorf("%+v: %q, %v\nwant %q, %v", query, got, err, want, wantErr)
 				}
 			}
-			want, wantErr := a.Values("me").Get(h.id+"/items/0/id", nil)
-			got, err := b.Values("me").Get(h.id+"/items/0/id", nil)
+			want, wantErr := resolved(a, "me", h.id+"/items/0/id")
+			got, err := resolved(b, "me", h.id+"/items/0/id")
 			if string(got) != string(want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
 				t.Errorf("a reference: %q, %v, want %q, %v", got, err, want, wantErr)
 			}
@@ -133,7 +133,7 @@ func TestPartsAreReadAlone(t *testing.T) {
 		h := a.save("me", textOnly(text))
 		for _, offset := range []int{0, 2 << 20, -2000} {
 			s.read.Store(0)
-			if _, err := b.Read("me", Query{ID: h.id, Offset: offset, Limit: 1000}); err != nil {
+			if _, err := b.Read(context.Background(), "me", Query{ID: h.id, Offset: offset, Limit: 1000}); err != nil {
 				t.Fatal(err)
 			}
 			if n := s.read.Load(); n > 2*blockBytes+headerBytes {
@@ -142,7 +142,7 @@ func TestPartsAreReadAlone(t *testing.T) {
 		}
 		for range 2 {
 			s.read.Store(0)
-			if _, err := b.Read("me", Query{ID: h.id, Grep: "nothing like this"}); err != nil {
+			if _, err := b.Read(context.Background(), "me", Query{ID: h.id, Grep: "nothing like this"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -158,7 +158,7 @@ func TestLongSharedResult(t *testing.T) {
 	for _, size := range []int{1, headerBytes - 1, headerBytes, headerBytes + 1, 300_000} {
 		text := noise(size)
 		h := replica(s, 1000).save("me", textOnly(text))
-		if k, err := replica(s, 1000).load("me", h.id); err != nil || k.text != text {
+		if k, err := replica(s, 1000).load(context.Background(), "me", h.id); err != nil || k.text != text {
 			t.Errorf("%d bytes: %d are read, %v", size, len(k.text), err)
 		}
 	}
@@ -196,14 +196,14 @@ func TestSharedResultsBelongToTheirClient(t *testing.T) {
 			{"a line", "me", h.id + "\n", b},
 			{"no id", "me", "", b},
 		} {
-			if got, err := row.from.Read(row.client, Query{ID: row.id}); err == nil || !strings.Contains(err.Error(), "no result") {
+			if got, err := row.from.Read(context.Background(), row.client, Query{ID: row.id}); err == nil || !strings.Contains(err.Error(), "no result") {
 				t.Errorf("%s: %q, %v", row.name, got, err)
 			}
-			if got, err := row.from.Values(row.client).Get(row.id, nil); err == nil {
+			if got, err := resolved(row.from, row.client, row.id); err == nil {
 				t.Errorf("%s: a reference gives %q", row.name, got)
 			}
 		}
-		if got, err := b.Read("me", Query{ID: h.id}); err != nil || !strings.HasPrefix(got, "mine\n") {
+		if got, err := b.Read(context.Background(), "me", Query{ID: h.id}); err != nil || !strings.HasPrefix(got, "mine\n") {
 			t.Errorf("the client itself: %q, %v", got, err)
 		}
 	})
@@ -215,28 +215,28 @@ func TestStoreDown(t *testing.T) {
 		before := a.save("me", textOnly("before"))
 		s.isDown.Store(true)
 		for _, row := range []struct{ name, got, want string }{
-			{"kept", string(a.Fit("me", NewResult([]byte(`{"content":[`+textItem(strings.Repeat("word ", 500))+`]}`)))), `kept as ID (only on this replica); use {\"$r\": \"ID/…\"} or select`},
-			{"cut", string(a.Fit("me", NewResult([]byte(`{"content":[`+textItem(strings.Repeat("word ", 5000))+`]}`)))), `Kept as ID (only on this replica): exec(`},
-			{"selected", string(a.Select("me", NewResult([]byte(`{"structuredContent":{"id":1}}`)), &selection.Query{Pattern: "1"})), `tokens) (only on this replica)"`},
+			{"kept", string(fitted(a, []byte(`{"content":[`+textItem(strings.Repeat("word ", 500))+`]}`))), `kept as ID (only on this replica); use {\"$r\": \"ID\"} or select \"/RE2/\"`},
+			{"cut", string(fitted(a, []byte(`{"content":[`+textItem(strings.Repeat("word ", 5000))+`]}`))), `Kept as ID (only on this replica): exec(`},
+			{"selected", string(selected(a, []byte(`{"structuredContent":{"id":1}}`), &selection.Query{Pattern: "1"})), `tokens) (only on this replica)"`},
 		} {
 			if got := idForm.ReplaceAllString(row.got, "ID"); !strings.Contains(got, row.want) {
 				t.Errorf("%s: %s", row.name, got)
 			}
 		}
 		local := a.save("me", textOnly("local"))
-		if _, err := a.Read("me", Query{ID: local.id}); err != nil || local.place != onlyHere {
+		if _, err := a.Read(context.Background(), "me", Query{ID: local.id}); err != nil || local.place != onlyHere {
 			t.Errorf("%+v: %v", local, err)
 		}
 		for _, query := range []Query{{ID: before.id}, {ID: before.id, Grep: "x"}} {
-			if _, err := b.Read("me", query); err == nil || !strings.Contains(err.Error(), "on this replica, and the store cannot be used") {
+			if _, err := b.Read(context.Background(), "me", query); err == nil || !strings.Contains(err.Error(), "on this replica, and the store cannot be used") {
 				t.Errorf("on another replica: %v", err)
 			}
 		}
 		s.isDown.Store(false)
-		if _, err := b.Read("me", Query{ID: before.id}); err != nil {
+		if _, err := b.Read(context.Background(), "me", Query{ID: before.id}); err != nil {
 			t.Errorf("the store is back: %v", err)
 		}
-		if _, err := b.Read("me", Query{ID: local.id}); err == nil || !strings.Contains(err.Error(), "none is kept") {
+		if _, err := b.Read(context.Background(), "me", Query{ID: local.id}); err == nil || !strings.Contains(err.Error(), "none is kept") {
 			t.Errorf("a result of another replica: %v", err)
 		}
 	})
@@ -260,7 +260,7 @@ func TestIDsNeverCollide(t *testing.T) {
 		}
 		all.Wait()
 		for id, text := range owners.Range {
-			if k, err := b.load("me", id.(string)); err != nil || k.text != text {
+			if k, err := b.load(context.Background(), "me", id.(string)); err != nil || k.text != text {
 				t.Errorf("%s: %q, %v, want %q", id, k.text, err, text)
 			}
 		}
@@ -311,7 +311,7 @@ func TestWhatStaysShared(t *testing.T) {
 			}, false},
 			{"a copy is dropped", func(id string) {
 				c := replica(b.Store, 1000)
-				_, _ = c.load("me", id)
+				_, _ = c.load(context.Background(), "me", id)
 				c.Remove("me")
 				c.Close()
 			}, true},
@@ -319,7 +319,7 @@ func TestWhatStaysShared(t *testing.T) {
 			h := a.save("me", textOnly("text"))
 			row.drop(h.id)
 			a.Close()
-			if _, err := replica(b.Store, 1000).Read("me", Query{ID: h.id}); (err == nil) != row.want {
+			if _, err := replica(b.Store, 1000).Read(context.Background(), "me", Query{ID: h.id}); (err == nil) != row.want {
 				t.Errorf("%s: %v", row.name, err)
 			}
 		}
@@ -333,8 +333,8 @@ func TestUseKeepsSharedResults(t *testing.T) {
 	h := a.save("me", textOnly("text"))
 	a.Idle = 0 // so that each use is long after the last
 	for _, read := range []func() (string, error){
-		func() (string, error) { return b.Read("me", Query{ID: h.id}) },
-		func() (string, error) { return b.Read("me", Query{ID: h.id, Grep: "x"}) },
+		func() (string, error) { return b.Read(context.Background(), "me", Query{ID: h.id}) },
+		func() (string, error) { return b.Read(context.Background(), "me", Query{ID: h.id, Grep: "x"}) },
 	} {
 		before := kept.times.Load()
 		if _, err := read(); err != nil {
@@ -347,10 +347,10 @@ func TestUseKeepsSharedResults(t *testing.T) {
 	}
 	a.Idle = time.Hour
 	h = a.save("me", textOnly("text"))
-	a.clients["me"].results[h.id].Value.(*entry).shared = time.Now().Add(-time.Hour / 2)
+	a.clients["me"].results[h.id].shared = time.Now().Add(-time.Hour / 2)
 	before := kept.times.Load()
 	for range 10 {
-		_, _ = a.Read("me", Query{ID: h.id})
+		_, _ = a.Read(context.Background(), "me", Query{ID: h.id})
 	}
 	a.Close()
 	if n := kept.times.Load() - before; n != 1 {
@@ -365,12 +365,12 @@ func TestUseOfACopyKeepsSharedResults(t *testing.T) {
 		a, b, c := replica(shared, 1000), replica(shared, 1000), replica(shared, 1000)
 		h := a.save("me", textOnly("text"))
 		for range 10 {
-			if _, err := b.load("me", h.id); err != nil {
+			if _, err := b.load(context.Background(), "me", h.id); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(b.Idle / 3)
 		}
-		if _, err := c.Read("me", Query{ID: h.id}); err != nil {
+		if _, err := c.Read(context.Background(), "me", Query{ID: h.id}); err != nil {
 			t.Errorf("on a third replica: %v", err)
 		}
 	})
@@ -434,7 +434,7 @@ func TestDamagedResults(t *testing.T) {
 	}
 	for _, query := range []Query{{}, {Offset: 5}, {Limit: 3}, {Grep: "x"}} {
 		query.ID = "r1-aaaa"
-		if got, err := r.Read("me", query); !errors.Is(err, errPacked) {
+		if got, err := r.Read(context.Background(), "me", query); !errors.Is(err, errPacked) {
 			t.Errorf("%+v: %d bytes, %v", query, len(got), err)
 		}
 	}
@@ -481,7 +481,7 @@ func fetched(t *testing.T, value []byte) (kept, error) {
 	if err := shared.Set(t.Context(), r.key("me", "r1-aaaa"), value, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	return r.fetch("me", "r1-aaaa", errors.New("there is none"))
+	return r.fetch(context.Background(), "me", "r1-aaaa", errors.New("there is none"))
 }
 
 // idForm finds ids in notes.

@@ -1,11 +1,12 @@
 // Package results keeps results that later calls read or refer to: Fit cuts a result that
-// is too long and keeps it, Select returns a part of a result, Read and Values return parts
-// of results that were kept.
+// is too long and keeps it, or returns the part that a query selects; Read and Resolve return
+// parts of results that were kept.
 package results
 
 import (
 	"cmp"
 	"container/list"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
+	"mcpx/internal/work"
 )
 
 // maxClientBytes limits the results kept for one client. The newest result is always kept:
@@ -30,6 +33,7 @@ type Options struct {
 	Head   int           // tokens shown of a cut result
 	Bytes  int           // kept for all clients together
 	Idle   time.Duration // how long a result is kept after its last use
+	Work   *work.Budget  // for all work on results
 
 	Sharing
 }
@@ -48,7 +52,8 @@ type Store struct {
 
 // client has the results of one client.
 type client struct {
-	results map[string]*list.Element // by id
+	results map[string]*entry // by id
+	order   *list.List        // of the same, the least recently used first
 	shapes  map[Tool]*lastResult
 	number  int // of the last id given out
 	bytes   int
@@ -59,6 +64,8 @@ type entry struct {
 	client string
 	id     string
 	kept
+	inAll  *list.Element // in the results of all clients
+	inOwn  *list.Element // in those of its client
 	used   time.Time
 	shared time.Time // when it was last stored or renewed for others; zero: they cannot read it
 	isCopy bool      // another replica has stored it, and removes it
@@ -68,6 +75,12 @@ type entry struct {
 type kept struct {
 	text string // all texts, and structuredContent unless a text repeats it
 	data string // the part of text that is JSON, which paths, select and references read; may be empty
+	tree int    // memory that the tree of data needs
+}
+
+// newKept returns what later calls can read.
+func newKept(text, data string) kept {
+	return kept{text, data, rawjson.TreeBytes(rawjson.Bytes(data))}
 }
 
 // entryBytes is about the memory that an entry needs besides its texts.
@@ -76,8 +89,14 @@ const entryBytes = 300
 // bytes returns the memory that is needed.
 func (k kept) bytes() int { return entryBytes + len(k.text) }
 
+// defaultWork is the budget of a store that has no other.
+const defaultWork = 512 << 20
+
 // New returns an empty store.
 func New(o Options) *Store {
+	if o.Work == nil {
+		o.Work = work.New(defaultWork)
+	}
 	return &Store{Options: o, background: newBackground(), results: list.New(), clients: map[string]*client{}}
 }
 
@@ -89,7 +108,7 @@ func (s *Store) Forget(name string) { s.forget(name, s.drop) }
 func (s *Store) Remove(name string) { s.forget(name, s.evict) }
 
 // forget removes a client, and its results with drop or evict.
-func (s *Store) forget(name string, remove func(*list.Element)) {
+func (s *Store) forget(name string, remove func(*entry)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c, ok := s.clients[name]; ok {
@@ -134,14 +153,15 @@ func (s *Store) nextNumber(name string) int {
 // caller holds mu.
 func (s *Store) insert(e *entry) {
 	c := s.client(e.client)
-	c.results[e.id] = s.results.PushBack(e)
+	c.results[e.id] = e
+	e.inAll, e.inOwn = s.results.PushBack(e), c.order.PushBack(e)
 	c.bytes += e.bytes()
 	s.bytes += e.bytes()
 	for c.bytes > maxClientBytes && len(c.results) > 1 {
-		s.evict(s.oldest(e.client))
+		s.evict(oldest(c.order))
 	}
 	for s.bytes > s.Bytes && s.results.Len() > 1 {
-		s.evict(s.results.Front())
+		s.evict(oldest(s.results))
 	}
 }
 
@@ -150,7 +170,7 @@ func (s *Store) client(name string) *client {
 	c, ok := s.clients[name]
 	if !ok {
 		s.makeRoom()
-		c = &client{results: map[string]*list.Element{}, shapes: map[Tool]*lastResult{}, number: s.floor}
+		c = &client{results: map[string]*entry{}, order: list.New(), shapes: map[Tool]*lastResult{}, number: s.floor}
 		s.clients[name] = c
 	}
 	return c
@@ -169,7 +189,7 @@ func (s *Store) makeRoom() {
 	}
 	if !hasIdle {
 		for range maxClients / 10 {
-			for _, e := range s.clients[s.results.Front().Value.(*entry).client].results {
+			for _, e := range s.clients[oldest(s.results).client].results {
 				s.evict(e)
 			}
 		}
@@ -183,10 +203,10 @@ func (s *Store) makeRoom() {
 }
 
 // load returns a result of a client and marks it as used.
-func (s *Store) load(name, id string) (kept, error) {
+func (s *Store) load(ctx context.Context, name, id string) (kept, error) {
 	k, err := s.local(name, id)
 	if err != nil && s.isShared(id) {
-		return s.fetch(name, id, err)
+		return s.fetch(ctx, name, id, err)
 	}
 	return k, err
 }
@@ -208,14 +228,14 @@ func (s *Store) local(name, id string) (kept, error) {
 	if !ok {
 		return kept{}, fmt.Errorf("no result %q: kept are %s; call the tool again for others", plain.Cut(id, maxKey), c.ids())
 	}
-	found := e.Value.(*entry)
-	found.used = time.Now()
-	s.results.MoveToBack(e)
-	if !found.shared.IsZero() && time.Since(found.shared) > s.Idle/10 {
-		found.shared = time.Now()
+	e.used = time.Now()
+	s.results.MoveToBack(e.inAll)
+	c.order.MoveToBack(e.inOwn)
+	if !e.shared.IsZero() && time.Since(e.shared) > s.Idle/10 {
+		e.shared = time.Now()
 		s.later(s.keep(name, id))
 	}
-	return found.kept, nil
+	return e.kept, nil
 }
 
 // ids lists the ids that a client can read here, the newest of many.
@@ -235,35 +255,30 @@ func numberOf(id string) int {
 
 // expire drops results that were not used for too long.
 func (s *Store) expire() {
-	for e := s.results.Front(); e != nil && time.Since(e.Value.(*entry).used) >= s.Idle; e = s.results.Front() {
-		s.drop(e)
+	for s.results.Len() > 0 && time.Since(oldest(s.results).used) >= s.Idle {
+		s.drop(oldest(s.results))
 	}
 }
 
-// oldest returns the least recently used result of a client.
-func (s *Store) oldest(name string) *list.Element {
-	e := s.results.Front()
-	for e.Value.(*entry).client != name {
-		e = e.Next()
-	}
-	return e
-}
+// oldest returns the least recently used of some results.
+func oldest(results *list.List) *entry { return results.Front().Value.(*entry) }
 
 // evict drops a result, and removes it from the shared store if this replica stored it. The
 // caller holds mu.
-func (s *Store) evict(e *list.Element) {
-	if gone := e.Value.(*entry); !gone.shared.IsZero() && !gone.isCopy {
-		s.later(s.remove(gone.client, gone.id))
+func (s *Store) evict(e *entry) {
+	if !e.shared.IsZero() && !e.isCopy {
+		s.later(s.remove(e.client, e.id))
 	}
 	s.drop(e)
 }
 
 // drop removes a result. It keeps the client and its counter, so that an old id never
 // means a new result.
-func (s *Store) drop(e *list.Element) {
-	gone := s.results.Remove(e).(*entry)
-	c := s.clients[gone.client]
-	delete(c.results, gone.id)
-	c.bytes -= gone.bytes()
-	s.bytes -= gone.bytes()
+func (s *Store) drop(e *entry) {
+	c := s.clients[e.client]
+	s.results.Remove(e.inAll)
+	c.order.Remove(e.inOwn)
+	delete(c.results, e.id)
+	c.bytes -= e.bytes()
+	s.bytes -= e.bytes()
 }

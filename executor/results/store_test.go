@@ -1,6 +1,7 @@
 package results
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"mcpx/internal/selection"
 )
 
 // limits returns the options of a store that cuts above a number of tokens.
@@ -17,10 +20,49 @@ func limits(tokens int) Options {
 
 func textOnly(text string) kept { return kept{text: text} }
 
+// opened returns a result that is worked on until the test ends.
+func opened(s *Store, raw []byte, q *selection.Query) *Result {
+	r, err := s.Open(context.Background(), "me", raw, q)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// fitted returns a result as the client gets it.
+func fitted(s *Store, raw []byte) []byte { return selected(s, raw, nil) }
+
+// selected returns what a query selects of a result.
+func selected(s *Store, raw []byte, q *selection.Query) []byte {
+	r := opened(s, raw, q)
+	defer r.Close()
+	got, err := r.Fit()
+	if err != nil {
+		panic(err)
+	}
+	return got
+}
+
+// remember remembers a result.
+func remember(s *Store, t Tool, raw string) {
+	r := opened(s, []byte(raw), nil)
+	defer r.Close()
+	if err := r.Remember(t); err != nil {
+		panic(err)
+	}
+}
+
+// resolved returns the value of a reference.
+func resolved(s *Store, client, reference string) ([]byte, error) {
+	r := &Reference{Text: reference}
+	_, err := s.Resolve(context.Background(), client, []*Reference{r}, 1<<20)
+	return r.Value, err
+}
+
 // readable tells which of the ids a client can read.
 func readable(s *Store, client string, ids ...string) (found []string) {
 	for _, id := range ids {
-		if _, err := s.load(client, id); err == nil {
+		if _, err := s.load(context.Background(), client, id); err == nil {
 			found = append(found, id)
 		}
 	}
@@ -32,14 +74,14 @@ func TestClientsAreApart(t *testing.T) {
 	if a, b, c := s.save("a", textOnly("of a")).id, s.save("b", textOnly("of b")).id, s.save("a", textOnly("more")).id; a != "r1" || b != "r1" || c != "r2" {
 		t.Errorf("ids %s %s %s", a, b, c)
 	}
-	if text, err := s.load("b", "r1"); text.text != "of b" || err != nil {
-		t.Errorf("got %q, %v", text, err)
+	if text, err := s.load(context.Background(), "b", "r1"); text.text != "of b" || err != nil {
+		t.Errorf("got %q, %v", text.text, err)
 	}
-	if _, err := s.load("b", "r2"); err == nil {
+	if _, err := s.load(context.Background(), "b", "r2"); err == nil {
 		t.Error("b reads what a has")
 	}
 	const want = `no result "r1": none is kept any more; call the tool again`
-	if _, err := s.load("c", "r1"); err == nil || err.Error() != want {
+	if _, err := s.load(context.Background(), "c", "r1"); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -119,7 +161,7 @@ func TestNothingIsKept(t *testing.T) {
 		0:    `no result "r1": limits.result_tokens is 0, so none is kept; pass the value itself`,
 		1000: `no result "r1": none is kept any more; call the tool again`,
 	} {
-		if _, err := New(limits(limit)).load("me", "r1"); err == nil || err.Error() != want {
+		if _, err := New(limits(limit)).load(context.Background(), "me", "r1"); err == nil || err.Error() != want {
 			t.Errorf("limit %d: %v, want %s", limit, err, want)
 		}
 	}
@@ -130,7 +172,7 @@ func TestErrorsListTheNewestIDs(t *testing.T) {
 	for range 30 {
 		s.save("a", textOnly("text"))
 	}
-	_, err := s.load("a", "x")
+	_, err := s.load(context.Background(), "a", "x")
 	const want = `no result "x": kept are r11, r12, r13, r14, r15, r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26, r27, r28, r29, r30; call the tool again for others`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
@@ -144,7 +186,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 		all.Go(func() {
 			for range 50 {
 				id := s.save(client, textOnly(client)).id
-				if answer, err := s.Read(client, Query{ID: id}); err != nil || answer != client+"\n[bytes 0-1 of 1; end]" {
+				if answer, err := s.Read(context.Background(), client, Query{ID: id}); err != nil || answer != client+"\n[bytes 0-1 of 1; end]" {
 					t.Errorf("got %q, %v", answer, err)
 				}
 			}

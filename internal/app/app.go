@@ -27,6 +27,7 @@ import (
 	"mcpx/internal/store"
 	"mcpx/internal/tasks"
 	"mcpx/internal/telemetry"
+	"mcpx/internal/work"
 	"mcpx/registry"
 	"mcpx/registry/live"
 	"mcpx/server"
@@ -52,6 +53,7 @@ type App struct {
 	metrics  *metrics         // nil unless mcpx serves over HTTP
 	audit    *audit
 	memory   *releaser
+	work     *work.Budget      // for work on large results of all profiles
 	store    *store.Redis      // shared with other replicas; nil unless the config has one
 	tracer   *telemetry.Tracer // nil unless the environment names a collector
 
@@ -96,6 +98,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		_ = a.audit.Close()
 		return nil, err
 	}
+	a.work = work.New(c.Limits.WorkBytes)
 	a.Accounts = auth.New(openTokens(c, a.store, a.repaired), a.log.Logger)
 	var profiles []*Profile
 	for _, p := range chosen {
@@ -117,7 +120,7 @@ func (a *App) Profiles() []*Profile { return *a.profiles.Load() }
 func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 	options := a.registryOptions(c, p)
 	r := registry.New(p, options)
-	e := executor.New(r, c, p, executor.Options{Log: options.Log, Observe: a.observe, SignIn: signIn{a, c.File, p.Name}.begin(r)})
+	e := executor.New(r, c, p, executor.Options{Log: options.Log, Observe: a.observe, SignIn: signIn{a, c.File, p.Name}.begin(r), Work: a.work})
 	return &Profile{Profile: p, Registry: r, Executor: e}
 }
 

@@ -1,16 +1,20 @@
 package rawjson
 
 import (
+	"context"
 	"encoding/binary"
 	"iter"
 	"math/bits"
+
+	"mcpx/internal/work"
 )
 
 // cursor reads a JSON text from front to back. It accepts exactly what
 // encoding/json accepts, except that it allows less nesting.
 type cursor struct {
-	b []byte
-	i int
+	b     []byte
+	i     int
+	watch *work.Watch // nil: nothing stops it
 }
 
 // Child is a member of an object or an element of an array, by its place in the
@@ -120,6 +124,9 @@ func (c *cursor) open(depth int) (in container) {
 // next moves to the next value in a container. The caller moves past the value. next
 // returns false after the last value, or on an error.
 func (c *cursor) next(in *container) bool {
+	if in.err == nil && c.watch != nil && c.watch.IsOver() {
+		in.err = c.watch.Err()
+	}
 	if in.err != nil {
 		return false
 	}
@@ -301,4 +308,36 @@ func (c *cursor) word(word string) error {
 	}
 	c.i += len(word)
 	return nil
+}
+
+// Walk visits the values of a valid JSON text in their order. enter gets each value: how
+// deep it is, its key as written (nil in an array), and its first character. If it returns
+// false, what is in the value is not visited. leave gets the number of members or elements
+// of each object or array that was visited. Walk fails soon after the context ends.
+func Walk(ctx context.Context, text []byte, enter func(depth int, key []byte, kind byte) bool, leave func(depth, count int)) error {
+	w := walker{cursor{b: text, watch: work.NewWatch(ctx)}, enter, leave}
+	return w.value(0, nil)
+}
+
+type walker struct {
+	cursor
+	enter func(depth int, key []byte, kind byte) bool
+	leave func(depth, count int)
+}
+
+// value visits the value at the cursor.
+func (w *walker) value(depth int, key []byte) error {
+	w.space()
+	kind := w.peek()
+	if !w.enter(depth, key, kind) || kind != '{' && kind != '[' {
+		return w.cursor.value(depth)
+	}
+	count := 0
+	in := w.open(depth)
+	for w.next(&in) {
+		count++
+		in.err = w.value(depth+1, in.key)
+	}
+	w.leave(depth, count)
+	return in.err
 }

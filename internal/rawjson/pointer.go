@@ -20,42 +20,47 @@ var (
 	tokenEscapes   = strings.NewReplacer("/", "~1", "~", "~0")
 )
 
-// Locator finds the JSON Pointers of values in a root.
+// Locator finds the JSON Pointers of values in a root. It is quick for values in the order
+// of the text.
 type Locator struct {
-	root   Node
-	places []place // by span
+	root Node
+	last []place // from the root to the last value
 }
 
 // place is where a value is in the object or array around it.
 type place struct {
-	parent uint32 // its span
-	index  uint32
+	span  uint32
+	index int
 }
 
 // NewLocator returns a Locator for the values in root.
-func NewLocator(root Node) *Locator {
-	l := &Locator{root, make([]place, len(root.tree.spans))}
-	for parent := range uint32(len(l.places)) {
-		index := uint32(0)
-		for child := range (Node{root.tree, parent}).children() {
-			l.places[child.i] = place{parent, index}
-			index++
-		}
-	}
-	return l
-}
+func NewLocator(root Node) *Locator { return &Locator{root: root} }
 
 // Pointer returns the JSON Pointer that leads from the root to a value in it.
-func (l *Locator) Pointer(to Node) string { return string(l.append(nil, to)) }
+func (l *Locator) Pointer(to Node) string {
+	var b []byte
+	spans := to.tree.spans
+	for level, parent := 0, l.root.i; parent != to.i; level++ {
+		at := place{span: parent + 1}
+		if level < len(l.last) && l.last[level].span <= to.i {
+			at = l.last[level]
+		}
+		for spans[at.span].next <= to.i {
+			at = place{spans[at.span].next, at.index + 1}
+		}
+		if level == len(l.last) || l.last[level] != at {
+			l.last = append(l.last[:level], at)
+		}
+		b = at.append(append(b, '/'), to.tree)
+		parent = at.span
+	}
+	return string(b)
+}
 
-func (l *Locator) append(b []byte, to Node) []byte {
-	if to == l.root {
-		return b
+// append appends the token of a place.
+func (p place) append(b []byte, t *Tree) []byte {
+	if t.spans[p.span].key == 0 {
+		return strconv.AppendInt(b, int64(p.index), 10)
 	}
-	at := l.places[to.i]
-	b = append(l.append(b, Node{to.tree, at.parent}), '/')
-	if to.tree.spans[to.i].key == 0 {
-		return strconv.AppendInt(b, int64(at.index), 10)
-	}
-	return append(b, tokenEscapes.Replace(to.key())...)
+	return append(b, tokenEscapes.Replace(Node{t, p.span}.key())...)
 }

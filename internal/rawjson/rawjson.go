@@ -5,12 +5,15 @@ package rawjson
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"iter"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
+
+	"mcpx/internal/work"
 )
 
 // MaxDepth limits the nesting of objects and arrays.
@@ -23,8 +26,14 @@ var (
 )
 
 // Check reports whether b is exactly one JSON value.
-func Check(b []byte) error {
-	c := cursor{b: b}
+func Check(b []byte) error { return check(cursor{b: b}) }
+
+// CheckContext is Check for a long text. It fails soon after the context ends.
+func CheckContext(ctx context.Context, b []byte) error {
+	return check(cursor{b: b, watch: work.NewWatch(ctx)})
+}
+
+func check(c cursor) error {
 	if err := c.value(0); err != nil {
 		return err
 	}
@@ -125,6 +134,12 @@ func unescape(value []byte) (s string, ok bool) {
 	return s, err == nil
 }
 
+// Bytes returns the bytes of a text without a copy. Nobody may change them.
+func Bytes(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
+
+// Text returns bytes as a text without a copy. Nobody may change them.
+func Text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
 // AppendString appends s to b as a JSON string. It escapes no more than it must:
 // json.Marshal would write < and > as six bytes each.
 func AppendString(b []byte, s string) []byte {
@@ -197,6 +212,48 @@ func Compact(value []byte) []byte {
 		return value
 	}
 	return b.Bytes()
+}
+
+// EqualCompact reports whether two valid JSON texts differ only in white space between their
+// tokens.
+func EqualCompact(a, b []byte) bool {
+	c, d := cursor{b: a}, cursor{b: b}
+	for isText := false; ; c.i, d.i = c.i+1, d.i+1 {
+		if !isText {
+			c.space()
+			d.space()
+		}
+		sign := c.peek()
+		switch {
+		case sign != d.peek():
+			return false
+		case sign == 0:
+			return true
+		case sign == '"':
+			isText = !isText
+		case sign == '\\': // it is in a string
+			if c.i, d.i = c.i+1, d.i+1; c.peek() != d.peek() {
+				return false
+			}
+		}
+	}
+}
+
+// AppendCompact appends a value, which must be valid JSON, without white space between its
+// tokens. It stops when b has more than limit bytes.
+func AppendCompact(b, value []byte, limit int) []byte {
+	c := cursor{b: value}
+	for c.space(); c.i < len(value) && len(b) <= limit; c.space() {
+		start := c.i
+		if value[start] == '"' {
+			_ = c.text()
+		}
+		for c.i < len(value) && value[c.i] > ' ' && value[c.i] != '"' {
+			c.i++
+		}
+		b = append(b, value[start:min(c.i, start+max(0, limit-len(b))+1)]...)
+	}
+	return b
 }
 
 // With returns the object with one member set, at its old place if it had one. A

@@ -2,12 +2,15 @@ package rawjson
 
 import (
 	"bytes"
+	"context"
 	"iter"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"mcpx/internal/work"
 )
 
 // Tree is a JSON text together with the place of every value in it, so that any
@@ -18,8 +21,8 @@ type Tree struct {
 	spans []span
 	depth int
 
-	index   map[Node]map[string]Node // the members of large objects
-	escapes bool                     // some key is not written as it reads
+	index   map[uint32]keyTable // the members of large objects, by the span of the object
+	escapes bool                // some key is not written as it reads
 
 	duplicates bool // some object may have a key twice
 }
@@ -40,24 +43,41 @@ type Node struct {
 
 const (
 	maxTreeDepth = 10_000 // as in encoding/json
-	largeObject  = 32     // from this size a map finds a key faster than a scan
+	largeObject  = 32     // from this size a table finds a key faster than a scan
 )
 
 // Parse reads one JSON value. Its tree keeps text, which must not change.
 func Parse(text []byte) (root Node, err error) {
-	if len(text) >= math.MaxUint32 {
-		return Node{}, ErrSyntax
-	}
 	p := treeParser{cursor: cursor{b: text}, tree: &Tree{text: text}}
-	if err = p.value(0, 0); err == nil {
-		err = p.end()
-	}
-	if err != nil {
+	if err = p.parse(); err != nil {
 		return Node{}, err
 	}
-	p.tree.duplicates = p.tree.depth > MaxDepth || DuplicateKey(text) != nil
 	p.tree.spans = slices.Clone(p.tree.spans) // without the room for more
 	return Node{tree: p.tree}, nil
+}
+
+// ParseContext is Parse for a long text and a tree that is soon dropped. It fails soon
+// after the context ends, and needs no more than TreeBytes.
+func ParseContext(ctx context.Context, text []byte) (root Node, err error) {
+	p := treeParser{cursor: cursor{b: text, watch: work.NewWatch(ctx)}, tree: &Tree{text: text}}
+	p.tree.spans = make([]span, 0, mostValues(text))
+	if err = p.parse(); err != nil {
+		return Node{}, err
+	}
+	return Node{tree: p.tree}, nil
+}
+
+// TreeBytes returns how much memory the tree of a text needs besides the text, or more:
+// signs in strings count too.
+func TreeBytes(text []byte) int {
+	return mostValues(text)*spanBytes + bytes.Count(text, []byte(":"))*tableBytes
+}
+
+const spanBytes = 16
+
+// mostValues returns the most values that a text can have.
+func mostValues(text []byte) int {
+	return 1 + bytes.Count(text, []byte(",")) + bytes.Count(text, []byte("[")) + bytes.Count(text, []byte("{"))
 }
 
 // Len returns the number of values.
@@ -83,6 +103,17 @@ type treeParser struct {
 	tree *Tree
 }
 
+// parse reads the whole text.
+func (p *treeParser) parse() error {
+	if len(p.b) >= math.MaxUint32 {
+		return ErrSyntax
+	}
+	if err := p.value(0, 0); err != nil {
+		return err
+	}
+	return p.end()
+}
+
 // value adds the value at the cursor and everything in it. key is where its key
 // starts.
 func (p *treeParser) value(key, depth int) error {
@@ -99,8 +130,8 @@ func (p *treeParser) value(key, depth int) error {
 		return err
 	}
 	p.tree.spans[i].end, p.tree.spans[i].next = uint32(p.i), uint32(len(p.tree.spans))
-	if n := (Node{p.tree, uint32(i)}); n.Kind() == '{' && n.Len() >= largeObject {
-		p.indexMembers(n)
+	if n := (Node{p.tree, uint32(i)}); n.Kind() == '{' {
+		return p.readKeys(n)
 	}
 	return nil
 }
@@ -123,16 +154,40 @@ func (p *treeParser) container(depth int) error {
 	return in.err
 }
 
-// indexMembers makes a map of the members of a large object.
-func (p *treeParser) indexMembers(n Node) {
+// readKeys looks for a key that an object has twice, and makes the table of a large object.
+func (p *treeParser) readKeys(object Node) error {
+	members := object.Len()
+	if members >= largeObject {
+		return p.indexMembers(object, members)
+	}
+	if p.tree.duplicates || members < 2 {
+		return nil
+	}
+	var keys [largeObject][]byte
+	seen := keys[:0]
+	for child := range object.children() {
+		key := child.rawKey()
+		p.tree.duplicates = p.tree.duplicates || containsKey(seen, key)
+		seen = append(seen, key)
+	}
+	return nil
+}
+
+// indexMembers makes the table of a large object.
+func (p *treeParser) indexMembers(object Node, members int) error {
 	if p.tree.index == nil {
-		p.tree.index = map[Node]map[string]Node{}
+		p.tree.index = map[uint32]keyTable{}
 	}
-	members := make(map[string]Node, n.Len())
-	for child := range n.children() {
-		members[child.key()] = child
+	table := newKeyTable(members)
+	p.tree.index[object.i] = table
+	for child := range object.children() {
+		if p.watch != nil && p.watch.IsOver() {
+			return p.watch.Err()
+		}
+		isTaken := table.add(child)
+		p.tree.duplicates = p.tree.duplicates || isTaken
 	}
-	p.tree.index[n] = members
+	return nil
 }
 
 // Tree returns the tree that n is part of.
@@ -188,9 +243,14 @@ func (n Node) Get(key string) (found Node) {
 	if n.Kind() != '{' {
 		return Node{}
 	}
-	if members := n.tree.index[n]; members != nil {
-		return members[key]
+	if table := n.tree.index[n.i]; table != nil {
+		return table.find(n.tree, key)
 	}
+	return n.find(key)
+}
+
+// find is Get without a table.
+func (n Node) find(key string) (found Node) {
 	for child := range n.children() {
 		if child.hasKey(key) {
 			found = child
@@ -239,6 +299,14 @@ func (n Node) Members() iter.Seq2[string, Node] {
 			}
 		}
 	}
+}
+
+// Each returns the elements of an array, one by one.
+func (n Node) Each() iter.Seq[Node] {
+	if n.Kind() != '[' {
+		return func(func(Node) bool) {}
+	}
+	return n.children()
 }
 
 // Elements returns the elements of an array.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/work"
 )
 
 // condition compares a field of a row with a value.
@@ -18,29 +19,45 @@ type condition struct {
 	isQuoted bool // the value is a text, never null
 }
 
-func meetsAll(row rawjson.Node, conditions []condition) bool {
-	return !slices.ContainsFunc(conditions, func(c condition) bool { return !c.isMet(row) })
+func meetsAll(w *work.Watch, row rawjson.Node, conditions []condition) bool {
+	return !slices.ContainsFunc(conditions, func(c condition) bool { return !c.isMet(w, row) })
 }
 
 // isMet reports whether one of the values at the path meets the condition. Elements of an
 // array are compared one by one. A missing value counts as null.
-func (c condition) isMet(row rawjson.Node) bool {
-	found, several, _ := c.path.find(row)
-	if len(found) == 1 && !several && found[0].Kind() == '[' {
-		found, several = found[0].Elements(), true
+func (c condition) isMet(w *work.Watch, row rawjson.Node) bool {
+	return c.any(w, row) != (c.operator == "!=")
+}
+
+// any reports whether one of the values at the path meets the condition, or, for !=, equals
+// its value.
+func (c condition) any(w *work.Watch, row rawjson.Node) bool {
+	rest, at := c.path.lead(row)
+	switch {
+	case at.Kind() == '[':
+		return c.anyElement(w, rest, at)
+	case len(rest) == 0:
+		return c.isMetBy(at)
 	}
-	if len(found) == 0 && !several {
-		found = []rawjson.Node{{}}
+	return !slices.Contains(rest, every) && c.isMetBy(rawjson.Node{})
+}
+
+// anyElement is any for an array that the path enters or leads to.
+func (c condition) anyElement(w *work.Watch, rest Path, array rawjson.Node) (found bool) {
+	f := finder{Watch: w, visit: func(n rawjson.Node) bool {
+		found = c.isMetBy(n)
+		return !found
+	}}
+	if len(rest) == 0 {
+		rest = Path{every}
 	}
-	if c.operator == "!=" {
-		return !slices.ContainsFunc(found, c.equals)
-	}
-	return slices.ContainsFunc(found, c.isMetBy)
+	f.elements(rest, array)
+	return found
 }
 
 func (c condition) isMetBy(n rawjson.Node) bool {
 	switch c.operator {
-	case "=":
+	case "=", "!=":
 		return c.equals(n)
 	case "~":
 		return strings.Contains(strings.ToLower(n.Text()), strings.ToLower(c.value))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/work"
 )
 
 // Path leads from a value to values in it, like user.login or labels[].name.
@@ -18,35 +19,85 @@ type step struct {
 
 var every = step{isEvery: true}
 
-// find returns the values that a path leads to. several reports whether the path can
-// lead to several values. isKnown reports whether the path exists in n; it does if it
-// leads into an empty array or into null.
-func (p Path) find(n rawjson.Node) (found []rawjson.Node, several, isKnown bool) {
-	if len(p) == 0 {
-		return []rawjson.Node{n}, false, true
+// lead follows a path from n up to an array that the path enters, or to where it ends. It
+// returns the rest of the path.
+func (p Path) lead(n rawjson.Node) (rest Path, at rawjson.Node) {
+	for len(p) > 0 && !p[0].isEvery {
+		next := n.Child(p[0].name)
+		if next.IsZero() && len(p) > 1 && n.Kind() == '{' {
+			if whole := n.Get(p.String()); !whole.IsZero() { // a key with a dot
+				return nil, whole
+			}
+		}
+		if next.IsZero() {
+			break
+		}
+		p, n = p[1:], next
 	}
-	if next := n.Child(p[0].name); !p[0].isEvery && !next.IsZero() {
-		return p[1:].find(next)
+	return p, n
+}
+
+// only returns the value that a path leads to; the zero Node if there is none, or if the
+// path can lead to several.
+func (p Path) only(n rawjson.Node) (found rawjson.Node, several bool) {
+	rest, at := p.lead(n)
+	if len(rest) == 0 {
+		return at, false
 	}
-	if len(p) > 1 && n.Kind() == '{' {
-		if whole := n.Get(p.String()); !whole.IsZero() {
-			return []rawjson.Node{whole}, false, true // a key with a dot
+	return rawjson.Node{}, at.Kind() == '[' || slices.Contains(rest, every)
+}
+
+// exists reports whether a path exists in n. It does if it leads into an empty array or into
+// null.
+func (p Path) exists(w *work.Watch, n rawjson.Node) bool {
+	rest, at := p.lead(n)
+	switch {
+	case len(rest) == 0:
+		return true
+	case at.Kind() != '[':
+		return at.Kind() == 'n'
+	}
+	f := finder{Watch: w, visit: func(rawjson.Node) bool { return false }}
+	return f.elements(rest, at)
+}
+
+// finder visits the values that a path leads to, until visit returns false or the call is
+// canceled.
+type finder struct {
+	*work.Watch
+	visit     func(rawjson.Node) (more bool)
+	isStopped bool
+}
+
+// find visits the values that a path leads to from n. isKnown reports whether the path exists
+// in n.
+func (f *finder) find(p Path, n rawjson.Node) (isKnown bool) {
+	rest, at := p.lead(n)
+	switch {
+	case len(rest) == 0:
+		f.isStopped = !f.visit(at)
+		return true
+	case at.Kind() == '[':
+		return f.elements(rest, at)
+	}
+	return at.Kind() == 'n'
+}
+
+// elements is find for the elements of an array that a path enters.
+func (f *finder) elements(p Path, array rawjson.Node) (isKnown bool) {
+	if p[0].isEvery {
+		p = p[1:]
+	}
+	isKnown = array.At(0).IsZero()
+	for element := range array.Each() {
+		if f.isStopped || f.IsOver() {
+			break
+		}
+		if f.find(p, element) {
+			isKnown = true
 		}
 	}
-	if n.Kind() != '[' {
-		return nil, slices.Contains(p, every), n.Kind() == 'n'
-	}
-	rest := p
-	if p[0].isEvery {
-		rest = p[1:]
-	}
-	isKnown = n.Len() == 0
-	for _, element := range n.Elements() {
-		below, _, known := rest.find(element)
-		found = append(found, below...)
-		isKnown = isKnown || known
-	}
-	return found, true, isKnown
+	return isKnown
 }
 
 // without returns the path without a prefix, or the whole path if it does not begin

@@ -4,12 +4,15 @@
 package selection
 
 import (
+	"context"
+	"iter"
 	"slices"
 	"strings"
 
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/work"
 )
 
 // Query is a parsed select. It is immutable.
@@ -23,56 +26,102 @@ type Query struct {
 	Pattern string // the RE2 pattern of a select like /pattern/, which has nothing else
 }
 
-// Selection is the result of a Query.
+// Selection is the result of a Query. It has no rows of its own, but finds them again when
+// they are needed.
 type Selection struct {
-	query   Query          // with paths that begin at the rows
-	all     []rawjson.Node // all rows of the value
-	isOne   bool           // the value is an object, which is the only row
-	matched int            // rows that meet the conditions
-	rows    []rawjson.Node // the matching rows, up to the limit
+	*work.Watch
+	query   Query                  // with paths that begin at the rows
+	all     iter.Seq[rawjson.Node] // all rows of the value
+	total   int                    // their number
+	isOne   bool                   // the value is an object, which is the only row
+	matched int                    // rows that meet the conditions
 	unknown []Path
 	known   []string // fields that the rows have
 }
 
-// Apply selects from a value.
-func (q *Query) Apply(value rawjson.Node) *Selection {
-	s := q.rowsOf(value)
-	for _, row := range s.all {
-		if !meetsAll(row, s.query.where) {
-			continue
+// Apply selects from a value. It fails soon after the context ends, and so do the methods
+// of the Selection.
+func (q *Query) Apply(ctx context.Context, value rawjson.Node) (*Selection, error) {
+	return q.rowsOf(ctx, value).read()
+}
+
+// ApplyEach selects from an array of these values.
+func (q *Query) ApplyEach(ctx context.Context, values iter.Seq[rawjson.Node]) (*Selection, error) {
+	return q.in(ctx, values, Path{every}).read()
+}
+
+// read counts the rows, and finds the paths that lead nowhere in all rows.
+func (s *Selection) read() (*Selection, error) {
+	unknown := s.query.paths()
+	for row := range s.all {
+		if s.IsOver() {
+			break
 		}
-		if s.matched++; q.limit < 0 || len(s.rows) < q.limit {
-			s.rows = append(s.rows, row)
+		s.total++
+		if meetsAll(s.Watch, row, s.query.where) {
+			s.matched++
+		}
+		if len(unknown) > 0 {
+			unknown = slices.DeleteFunc(unknown, func(p Path) bool { return p.exists(s.Watch, row) })
 		}
 	}
-	s.findUnknown()
-	return s
+	if s.total > 0 && len(unknown) > 0 {
+		s.setUnknown(unknown)
+	}
+	return s, s.Err()
+}
+
+// selected returns the matching rows, up to the limit.
+func (s *Selection) selected() iter.Seq[rawjson.Node] {
+	return func(yield func(rawjson.Node) bool) {
+		left := s.count()
+		for row := range s.all {
+			if left == 0 || s.IsOver() {
+				return
+			}
+			if meetsAll(s.Watch, row, s.query.where) {
+				left--
+				if !yield(row) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// count returns the number of selected rows.
+func (s *Selection) count() int {
+	if s.query.limit < 0 {
+		return s.matched
+	}
+	return min(s.matched, s.query.limit)
 }
 
 // rowsOf returns a Selection with all rows of a value: the elements of an array, the
 // elements of the array that all fields begin with, the object itself if it has a field
 // that the query names, or else the elements of the only array of objects in it.
-func (q *Query) rowsOf(value rawjson.Node) *Selection {
+func (q *Query) rowsOf(ctx context.Context, value rawjson.Node) *Selection {
 	if value.Kind() == '[' {
-		return q.in(value, Path{every})
+		return q.in(ctx, value.Each(), Path{every})
 	}
 	if prefix := q.commonArray(); prefix != nil {
-		if found, _, _ := prefix[:len(prefix)-1].find(value); len(found) == 1 && found[0].Kind() == '[' {
-			return q.in(found[0], prefix)
+		array, _ := prefix[:len(prefix)-1].only(value)
+		if array.Kind() == '[' {
+			return q.in(ctx, array.Each(), prefix)
 		}
 	}
 	if q.isAboutRows() {
 		if array := onlyArray(value, q.paths()); !array.IsZero() {
-			return q.in(array, nil)
+			return q.in(ctx, array.Each(), nil)
 		}
 	}
-	return &Selection{query: *q, all: []rawjson.Node{value}, isOne: true}
+	one := func(yield func(rawjson.Node) bool) { yield(value) }
+	return &Selection{Watch: work.NewWatch(ctx), query: *q, all: one, isOne: true}
 }
 
-// in returns a Selection with the elements of an array. Paths lose the prefix that leads
-// there.
-func (q *Query) in(array rawjson.Node, prefix Path) *Selection {
-	s := &Selection{query: *q, all: array.Elements()}
+// in returns a Selection with these rows. Paths lose the prefix that leads there.
+func (q *Query) in(ctx context.Context, rows iter.Seq[rawjson.Node], prefix Path) *Selection {
+	s := &Selection{Watch: work.NewWatch(ctx), query: *q, all: rows}
 	s.query.fields, s.query.where = nil, nil
 	for _, f := range q.fields {
 		s.query.fields = append(s.query.fields, f.without(prefix))
@@ -128,7 +177,7 @@ func onlyArray(object rawjson.Node, paths []Path) rawjson.Node {
 				return rawjson.Node{}
 			case value.Kind() == '{':
 				objects = append(objects, value)
-			case value.Kind() == '[' && value.Len() == 0:
+			case value.Kind() == '[' && value.At(0).IsZero():
 				empty = append(empty, value)
 			case value.Kind() == '[' && value.At(0).Kind() == '{':
 				arrays = append(arrays, value)
@@ -147,21 +196,27 @@ func onlyArray(object rawjson.Node, paths []Path) rawjson.Node {
 	return rawjson.Node{}
 }
 
-// findUnknown finds the paths that lead nowhere in all rows, and the fields that there
-// are instead.
-func (s *Selection) findUnknown() {
-	if len(s.all) == 0 {
-		return
-	}
-	for _, p := range s.query.paths() {
-		leads := func(row rawjson.Node) bool { _, _, known := p.find(row); return known }
-		if !slices.ContainsFunc(s.all, leads) && !slices.ContainsFunc(s.unknown, p.equal) {
+// setUnknown notes the paths that lead nowhere in all rows, and the fields that there are
+// instead.
+func (s *Selection) setUnknown(paths []Path) {
+	for _, p := range paths {
+		if !slices.ContainsFunc(s.unknown, p.equal) {
 			s.unknown = append(s.unknown, p)
 		}
 	}
-	if len(s.unknown) > 0 {
-		s.known = fieldsOf(s.all[:min(len(s.all), sampledRows)], maxNames+1)
-		s.query.fields = slices.DeleteFunc(slices.Clone(s.query.fields), func(p Path) bool { return slices.ContainsFunc(s.unknown, p.equal) })
+	s.known = fieldsOf(first(s.all, sampledRows), maxNames+1)
+	s.query.fields = slices.DeleteFunc(slices.Clone(s.query.fields), func(p Path) bool { return slices.ContainsFunc(s.unknown, p.equal) })
+}
+
+// first returns the first rows.
+func first(rows iter.Seq[rawjson.Node], n int) iter.Seq[rawjson.Node] {
+	return func(yield func(rawjson.Node) bool) {
+		left := n
+		for row := range rows {
+			if left--; !yield(row) || left == 0 {
+				return
+			}
+		}
 	}
 }
 
@@ -172,9 +227,9 @@ const (
 )
 
 // fieldsOf returns the names of the fields that rows have, up to a limit.
-func fieldsOf(rows []rawjson.Node, limit int) (names []string) {
+func fieldsOf(rows iter.Seq[rawjson.Node], limit int) (names []string) {
 	seen := map[string]bool{}
-	for _, row := range rows {
+	for row := range rows {
 		for key := range row.Members() {
 			if len(names) == limit {
 				return names

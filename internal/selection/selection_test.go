@@ -1,8 +1,10 @@
 package selection
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -25,6 +27,36 @@ func node(t testing.TB, text string) rawjson.Node {
 		t.Fatal(err)
 	}
 	return root
+}
+
+// apply selects from a value without a limit.
+func apply(t testing.TB, q *Query, value rawjson.Node) *Selection {
+	t.Helper()
+	s, err := q.Apply(context.Background(), value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// textOf returns the text of a selection.
+func textOf(t testing.TB, s *Selection, budget int) string {
+	t.Helper()
+	text, err := s.Text(budget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// jsonOf returns a selection as JSON.
+func jsonOf(t testing.TB, s *Selection) []byte {
+	t.Helper()
+	value, err := s.JSON(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
 }
 
 func TestText(t *testing.T) {
@@ -75,8 +107,8 @@ func TestText(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := q.Apply(node(t, test.value))
-			if got := s.Text(0); got != test.want {
+			s := apply(t, q, node(t, test.value))
+			if got := textOf(t, s, 0); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			if !s.IsKnown() {
@@ -99,9 +131,9 @@ func TestUnknownFields(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := q.Apply(node(t, test.value))
-			if s.Text(0) != test.text || s.Note() != test.note {
-				t.Errorf("text %q, want %q\nnote %q, want %q", s.Text(0), test.text, s.Note(), test.note)
+			s := apply(t, q, node(t, test.value))
+			if textOf(t, s, 0) != test.text || s.Note() != test.note {
+				t.Errorf("text %q, want %q\nnote %q, want %q", textOf(t, s, 0), test.text, s.Note(), test.note)
 			}
 		})
 	}
@@ -169,7 +201,7 @@ func TestTextKeepsToItsBudget(t *testing.T) {
 	for _, query := range []string{"id, text", "*", "id, text where id > 5"} {
 		q, _ := Parse(query)
 		for _, budget := range []int{100, 1000} {
-			text := q.Apply(node(t, rows)).Text(budget)
+			text := textOf(t, apply(t, q, node(t, rows)), budget)
 			if cost := tokens.Count(text); cost > budget || cost < budget*2/3 {
 				t.Errorf("%s: %d tokens with a budget of %d", query, cost, budget)
 			}
@@ -179,7 +211,7 @@ func TestTextKeepsToItsBudget(t *testing.T) {
 		}
 	}
 	q, _ := Parse("text")
-	if text := q.Apply(node(t, `{"text":"`+strings.Repeat("word ", 5000)+`"}`)).Text(200); tokens.Count(text) > 200 || !strings.HasSuffix(text, "0 of 1 rows; 1 match, and more do not fit: use where, limit or fewer fields") {
+	if text := textOf(t, apply(t, q, node(t, `{"text":"`+strings.Repeat("word ", 5000)+`"}`)), 200); tokens.Count(text) > 200 || !strings.HasSuffix(text, "0 of 1 rows; 1 match, and more do not fit: use where, limit or fewer fields") {
 		t.Errorf("a long value: %d tokens, %q", tokens.Count(text), text[len(text)-100:])
 	}
 }
@@ -195,7 +227,7 @@ func TestJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := string(q.Apply(node(t, people)).JSON()); got != want {
+		if got := string(jsonOf(t, apply(t, q, node(t, people)))); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
@@ -217,23 +249,24 @@ func FuzzApply(f *testing.F) {
 		if err != nil || q.Pattern != "" {
 			t.Skip()
 		}
-		s := q.Apply(root)
-		if out := s.JSON(); !json.Valid(out) {
+		s := apply(t, q, root)
+		if out := jsonOf(t, s); !json.Valid(out) {
 			t.Errorf("not JSON: %s", out)
 		}
 		if !s.query.isCount {
-			for _, row := range s.rows {
+			for row := range s.selected() {
 				for _, p := range s.query.fields {
-					found, _, _ := p.find(row)
-					for _, n := range found {
+					f := finder{Watch: s.Watch, visit: func(n rawjson.Node) bool {
 						if !strings.Contains(value, string(n.Raw())) {
 							t.Errorf("%s is not part of %s", n.Raw(), value)
 						}
-					}
+						return true
+					}}
+					f.find(p, row)
 				}
 			}
 		}
-		text := s.Text(0)
+		text := textOf(t, s, 0)
 		if header, body, ok := strings.Cut(text, "}:\n"); ok && s.columns() != nil && strings.HasPrefix(header, "[") && !strings.Contains(body, "\r") {
 			body, _, _ = strings.Cut(body, " rows")
 			r := csv.NewReader(strings.NewReader(body))
@@ -243,4 +276,55 @@ func FuzzApply(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestSelectionsAreBounded: however often a query names a large value, only as much is written
+// as is shown.
+func TestSelectionsAreBounded(t *testing.T) {
+	long := `"` + strings.Repeat("word ", 40_000) + `"`
+	value := node(t, `{"x":`+long+`,"list":[`+strings.Repeat(long+",", 20)+`1]}`)
+	rows := node(t, "["+strings.Repeat(`{"a":1},`, 100_000)+`{"`+strings.Repeat("n", 3000)+`":1}]`)
+	for name, test := range map[string]struct {
+		query string
+		value rawjson.Node
+	}{
+		"one value often":         {strings.Repeat("x,", 99) + "x", value},
+		"an array often":          {strings.Repeat("list[],", 99) + "list", value},
+		"a long name in each row": {"a," + strings.Repeat("n", 3000), rows},
+		"all fields":              {"*", value},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, err := Parse(test.query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := apply(t, q, test.value)
+			if text, err := s.Text(1000); tokens.Count(text) > 1000 || err != nil {
+				t.Errorf("%d tokens, %v", tokens.Count(text), err)
+			}
+			if got := testing.AllocsPerRun(1, func() { _, _ = s.JSON(100_000) }); got > 1000 {
+				t.Errorf("%v allocations", got)
+			}
+			if _, err := s.JSON(100_000); !errors.Is(err, ErrLong) {
+				t.Errorf("as JSON: %v", err)
+			}
+		})
+	}
+}
+
+func TestSelectionsStop(t *testing.T) {
+	value := node(t, "["+strings.Repeat(`{"a":[1,2]},`, 5000)+"1]")
+	q, _ := Parse("a[], b where a > 1")
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := q.Apply(ctx, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := s.Text(0); !errors.Is(err, context.Canceled) {
+		t.Errorf("text: %v", err)
+	}
+	if _, err := q.Apply(ctx, value); !errors.Is(err, context.Canceled) {
+		t.Errorf("apply: %v", err)
+	}
 }

@@ -107,7 +107,7 @@ func (p *Pages) preview(w http.ResponseWriter, r *http.Request, s *server.Server
 		return
 	}
 	fields, _ := rawjson.String(rawjson.Get(body, "select"))
-	preview, err := s.Executor().Preview(rawjson.Get(body, "result"), fields)
+	preview, err := s.Executor().Preview(r.Context(), rawjson.Get(body, "result"), fields)
 	if err != nil {
 		access.Refuse(w, http.StatusUnprocessableEntity, err.Error())
 		return

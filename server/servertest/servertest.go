@@ -78,7 +78,7 @@ func Bare(names ...string) *server.Server {
 	for _, name := range names {
 		p.Upstreams = append(p.Upstreams, config.Upstream{Name: name})
 	}
-	c := &config.Config{Profiles: []config.Profile{*p}, Limits: config.Limits{InspectTokens: 4000, ResultTokens: 10_000, ResultHead: 2000, KeptBytes: 1 << 20}}
+	c := &config.Config{Profiles: []config.Profile{*p}, Limits: config.Limits{InspectTokens: 4000, ResultTokens: 10_000, ResultHead: 2000, KeptBytes: 1 << 20, WorkBytes: 64 << 20}}
 	r := registry.New(p, registry.Options{})
 	return server.New(p, r, executor.New(r, c, p, executor.Options{}), server.Options{Version: "1.2.3"})
 }

@@ -1,0 +1,56 @@
+package results
+
+import (
+	"context"
+	"unsafe"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/work"
+)
+
+// Memory that work needs, as TestWeights measures it.
+const (
+	resultWeight = 4        // for each byte of a result: its texts, decoded and to keep
+	outputBytes  = 64 << 10 // for an answer
+)
+
+// reading is work on a result. Its lease has the room for that.
+type reading struct {
+	ctx context.Context
+	kept
+	lease *work.Lease
+}
+
+// read waits until there is room to read a kept result. The caller must release the lease.
+func (s *Store) read(ctx context.Context, client string, k kept) (*reading, error) {
+	p := work.Piece{Client: client, Bytes: len(k.text) + outputBytes}
+	if k.data != "" {
+		p.Bytes = len(k.data) + outputBytes
+		p.Key, p.KeyBytes = unsafe.StringData(k.data), k.tree
+	}
+	lease, err := s.Work.Acquire(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return &reading{ctx, k, lease}, nil
+}
+
+// root returns the JSON of the result. All work on one kept result shares its tree.
+func (r *reading) root() (rawjson.Node, error) {
+	if r.data == "" {
+		return rawjson.Node{}, errNotJSON
+	}
+	root, err := r.lease.Value(r.ctx, func() (any, error) {
+		return rawjson.ParseContext(r.ctx, rawjson.Bytes(r.data))
+	})
+	if err != nil {
+		return rawjson.Node{}, err
+	}
+	return root.(rawjson.Node), nil
+}
+
+// find returns the values at a path of the root.
+func (r *reading) find(root rawjson.Node, path string) (*found, error) {
+	f := &found{Watch: work.NewWatch(r.ctx), root: root}
+	return f, f.find(path)
+}
