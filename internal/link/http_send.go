@@ -243,9 +243,7 @@ func (l *httpLink) refused(id []byte, response *http.Response) {
 		reason += ": " + message
 	}
 	reason = plain.Line(l.redact(reason)) // servers repeat the key that they refuse
-	l.mu.Lock()
-	inSession := l.session != ""
-	l.mu.Unlock()
+	inSession := response.Request.Header.Get("Mcp-Session-Id") != "" // the session may be newer than the request
 	denied := l.denied(response, reason)
 	switch {
 	case inSession && (response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(text)), "session")):

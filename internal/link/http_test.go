@@ -269,6 +269,9 @@ func dialFake(t *testing.T, respond func(r *http.Request, body string) *http.Res
 			body, _ = io.ReadAll(r.Body)
 		}
 		answer := respond(r, string(body))
+		if answer != nil {
+			answer.Request = r // as net/http does
+		}
 		if err := r.Context().Err(); err != nil {
 			return nil, err
 		}
@@ -526,6 +529,34 @@ func TestRequestsNameTheirSession(t *testing.T) {
 			t.Errorf("requests %q, want %q", got, want)
 		}
 	})
+}
+
+// TestRefusalsOfAnotherSession: a message that was sent before the upstream opened its session
+// may be refused later, for lack of a session. The new session goes on.
+func TestRefusalsOfAnotherSession(t *testing.T) {
+	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest} {
+		synctest.Test(t, func(t *testing.T) {
+			opened := make(chan struct{})
+			l := dialFake(t, func(_ *http.Request, body string) *http.Response {
+				if !strings.Contains(body, "initialize") {
+					<-opened
+					return response(status, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Invalid or missing session ID"}}`)
+				}
+				answer := response(200, `{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18"}}`)
+				answer.Header.Set("Mcp-Session-Id", "s")
+				return answer
+			})
+			l.sendAll(t, `{"jsonrpc":"2.0","id":1,"method":"server/discover"}`, `{"jsonrpc":"2.0","id":2,"method":"initialize"}`)
+			close(opened)
+			synctest.Wait()
+			if err := l.ctx.Err(); err != nil {
+				t.Errorf("%d: the link has ended: %v", status, context.Cause(l.ctx))
+			}
+			if len(l.incoming) != 2 {
+				t.Errorf("%d: %d requests have ended, want 2", status, len(l.incoming))
+			}
+		})
+	}
 }
 
 // TestFallbackBesideANotification: a link falls back to legacy SSE while another message
