@@ -238,12 +238,13 @@ func (l *httpLink) isLegacy() bool {
 func (l *httpLink) refused(id []byte, response *http.Response) {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, httpErrorBody))
 	reason := fmt.Sprintf("HTTP status %s", response.Status)
-	own := rawjson.Get(text, "error")
+	own := rawjson.Get(rpc.WithoutMark(text), "error")
 	if message, ok := rawjson.String(rawjson.Get(own, "message")); ok {
 		reason += ": " + message
 	}
 	reason = plain.Line(l.redact(reason)) // servers repeat the key that they refuse
-	inSession := response.Request.Header.Get("Mcp-Session-Id") != "" // the session may be newer than the request
+	// A request from before the session says nothing about it.
+	inSession := response.Request.Header.Get("Mcp-Session-Id") != ""
 	denied := l.denied(response, reason)
 	switch {
 	case inSession && (response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(text)), "session")):

@@ -284,7 +284,7 @@ func dialFake(t *testing.T, respond func(r *http.Request, body string) *http.Res
 // response is an HTTP response; a body that begins with { is JSON, others are events.
 func response(status int, body string) *http.Response {
 	h := http.Header{"Content-Type": {"text/event-stream"}}
-	if strings.HasPrefix(body, "{") {
+	if strings.HasPrefix(strings.TrimPrefix(body, "\ufeff"), "{") {
 		h.Set("Content-Type", "application/json")
 	}
 	return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: h, Body: io.NopCloser(strings.NewReader(body))}
@@ -320,6 +320,8 @@ func TestTheStreamOfACall(t *testing.T) {
 		{"whole", "data: " + anAnswer + "\n\n", nil, []string{"1 " + anAnswer}, 0},
 		{"JSON that is not UTF-8", `{"id":1,"result":"a` + "\xff" + `b"}`, nil, []string{`1 {"id":1,"result":"a` + "\ufffd" + `b"}`}, 0},
 		{"events that are not UTF-8", `data: {"id":1,"result":"a` + "\xff" + `b"}` + "\n\n", nil, []string{`1 {"id":1,"result":"a` + "\ufffd" + `b"}`}, 0},
+		{"JSON with a byte order mark", "\ufeff" + anAnswer, nil, []string{"1 " + anAnswer}, 0},
+		{"events with a byte order mark", "\ufeffdata: " + anAnswer + "\n\n", nil, []string{"1 " + anAnswer}, 0},
 		{"the rest at once", early, func(string) *http.Response { return response(200, "id: 2\ndata: "+anAnswer+"\n\n") }, []string{"1 " + anAnswer}, 1},
 		{"the rest in pieces", early, func(last string) *http.Response {
 			if len(last) < 5 { // more pieces than there are tries
