@@ -55,6 +55,7 @@ func hostiles(t *testing.T) []hostile {
 		{name: "an answer nested too deep", flags: record, tool: "fault", args: fault("deep answer"), want: `the call to server "bad" failed: it answered with a message that is not JSON-RPC: Parse error: JSON nested too deep`},
 		{name: "death in the middle of a line", flags: record, tool: "fault", args: fault("half an answer"), want: `server "bad" stopped during the call: exited with status 7; whether the call took effect is unknown`},
 		{name: "lines that are no messages", flags: record, tool: "fault", args: fault("garbage"), want: "done", well: true, log: "they are skipped"},
+		{name: "a byte order mark", flags: []string{"-stdout-start", "\ufeff"}, tool: "echo", args: `{"text":"x"}`, want: "x", well: true},
 		{name: "two answers to one request", flags: record, tool: "fault", args: fault("answer twice"), want: "the first answer", well: true},
 		{name: "answers to nothing", flags: record, tool: "fault", args: fault("foreign ids"), want: "done", well: true},
 		{name: "answers for the calls of another", flags: record, tool: "fault", args: fault("answers for others"), want: "done", well: true},

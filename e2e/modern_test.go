@@ -150,3 +150,25 @@ func TestParkedCallsEndWithTheFront(t *testing.T) {
 	_ = p.stdin.Close()
 	p.waitEnd(stopTime)
 }
+
+// TestMetaOfExtensions: keys of extensions in _meta reach upstreams of each revision, from clients
+// of each revision. The core keys of 2026-07-28 are mcpx's own.
+func TestMetaOfExtensions(t *testing.T) {
+	t.Parallel()
+	p := serve(t, map[string]any{"earlier": mcptest.Upstream(t), "modern": mcptest.Upstream(t, "-modern")})
+	p.initialize()
+	const extension = `"io.modelcontextprotocol/related-task":{"taskId":"1"}`
+	const core = `"io.modelcontextprotocol/clientInfo":`
+	for client, meta := range map[string]string{"earlier": `"_meta":{`, "modern": strings.TrimSuffix(modernMeta("{}"), "}") + ","} {
+		for _, server := range []string{"earlier", "modern"} {
+			params := strings.TrimSuffix(execParams(server, "params", "{}"), "}") + "," + meta + extension + "}}"
+			got := textOf(t, p.result("tools/call", params), false)
+			if !strings.Contains(got, extension) {
+				t.Errorf("%s client: the %s upstream got %s, want %s in it", client, server, got, extension)
+			}
+			if strings.Contains(got, core+`{"name":"e2e"`) || strings.Contains(got, core) != (server == "modern") {
+				t.Errorf("%s client: the %s upstream got %s", client, server, got)
+			}
+		}
+	}
+}

@@ -315,6 +315,9 @@ func TestCancelReachesRemote(t *testing.T) {
 			if id := memberOf(parse(got).Params, "requestId"); id == "" || id == "7" {
 				t.Errorf("the server was told %s, want an ID of mcpx's own", got)
 			}
+			if reason := memberOf(parse(got).Params, "reason"); reason != `"enough"` {
+				t.Errorf("the server was told the reason %s, want the client's own", reason)
+			}
 		case <-time.After(patience):
 			t.Fatal("the server was never told")
 		}

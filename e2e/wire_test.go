@@ -36,6 +36,7 @@ func TestInvalidLinesAreAnswered(t *testing.T) {
 		{"a blank line", " \t\r", ``},
 
 		{"CRLF", `{"jsonrpc":"2.0","id":"crlf","method":"ping"}` + "\r", `"crlf" 0`},
+		{"a byte order mark", "\ufeff" + `{"jsonrpc":"2.0","id":"mark","method":"ping"}`, `"mark" 0`},
 		{"spaces and another order", ` { "params" : {} , "method" : "p\u0069ng" , "id" : "order" , "jsonrpc" : "2.0" } `, `"order" 0`},
 		{"unknown members", `{"jsonrpc":"2.0","id":"unknown","method":"ping","extra":[1],"Method":"tools/list","ID":7}`, `"unknown" 0`},
 		{"invalid UTF-8", `{"jsonrpc":"2.0","id":"utf","method":"ping","params":{"a":"` + "\xff" + `"}}`, `"utf" 0`},

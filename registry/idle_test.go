@@ -1,9 +1,12 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
+	"mcpx/internal/link"
 	"mcpx/internal/listcache"
 	"mcpx/internal/mcptest"
 	"mcpx/registry/live"
@@ -44,8 +48,6 @@ func mustCallFake(t *testing.T, r *Registry) {
 func TestLazyWithoutCache(t *testing.T) {
 	f := &fake{pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		expect(t, r, f, live.Ready, 1)
-		after(2 * fillTime)
 		expect(t, r, f, live.Idle, 1)
 		u := r.Catalog().Upstream("a")
 		if u.Tool("t1") == nil || u.ListedAt.IsZero() || !u.NeedsStart() {
@@ -67,22 +69,114 @@ func TestLazyWithoutCache(t *testing.T) {
 	}, lazy)
 }
 
-// TestFillsDoNotWaitForUsers: an upstream that is used during its background start does not
-// keep the others from theirs.
-func TestFillsDoNotWaitForUsers(t *testing.T) {
+// startOrder records in which order upstreams begin to start.
+type startOrder struct {
+	mu    sync.Mutex
+	names []string
+}
+
+// watch makes f record its starts.
+func (s *startOrder) watch(f *fake) {
+	link.Transports[transportFake] = func(ctx context.Context, o link.Options) (link.Link, error) {
+		s.mu.Lock()
+		s.names = append(s.names, o.Upstream.Name)
+		s.mu.Unlock()
+		return f.dial(ctx, o)
+	}
+}
+
+// got returns the names so far.
+func (s *startOrder) got() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.names, " ")
+}
+
+// withUpstreams returns the profile of the test with upstreams of these names instead.
+func withUpstreams(names string, change func(u *config.Upstream)) *config.Profile {
+	p := profileOf(change)
+	one := p.Upstreams[0]
+	p.Upstreams = nil
+	for _, name := range strings.Fields(names) {
+		one.Name = name
+		p.Upstreams = append(p.Upstreams, one)
+	}
+	return p
+}
+
+// TestFills: upstreams without a cache are listed in the background, as many at once as may
+// start, and without a pause. Eager upstreams go first. Each one is stopped at once.
+func TestFills(t *testing.T) {
 	f := &fake{pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
+		var order startOrder
+		order.watch(f)
+		f.set(func(f *fake) { f.starts = time.Second })
+		p := withUpstreams("a b c d e", lazy)
+		r.Apply(p)
+		synctest.Wait()
+		if got := order.got(); len(strings.Fields(got)) != 2 {
+			t.Fatalf("%q have started, want two", got)
+		}
+		p.Upstreams = append(p.Upstreams, withUpstreams("x y", func(*config.Upstream) {}).Upstreams...)
+		r.Apply(p)
+		after(time.Second)
+		if got := strings.Fields(order.got()); len(got) != 4 || !slices.Contains(got[2:], "x") || !slices.Contains(got[2:], "y") {
+			t.Fatalf("%q have started, want x and y next", got)
+		}
+		after(3 * time.Second)
+		for _, name := range strings.Fields("a b c d e") {
+			if u := r.Catalog().Upstream(name); u.State != live.Idle || u.ListedAt.IsZero() {
+				t.Errorf("%s is %s, listed at %s", name, u.State, u.ListedAt)
+			}
+		}
+		if got := strings.Fields(order.got()); len(got) != 6 { // a was listed before
+			t.Errorf("%q were started, want each once", got)
+		}
+		r.Apply(profileOf(lazy))
+	}, lazy)
+}
+
+// TestFillsDuringAReload: upstreams that a reload removes while they are listed, or wait for it,
+// are not started again. inTime checks the same for the end of mcpx.
+func TestFillsDuringAReload(t *testing.T) {
+	f := &fake{pings: never, starts: time.Second}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		r.Apply(withUpstreams("a b c d e f g", lazy))
+		after(500 * time.Millisecond)
+		r.Apply(withUpstreams("a g", lazy))
+		after(5 * time.Second)
+		for _, u := range r.Catalog().Upstreams {
+			if u.State != live.Idle || u.ListedAt.IsZero() {
+				t.Errorf("%s is %s, listed at %s", u.Name, u.State, u.ListedAt)
+			}
+		}
+		if n := len(f.times()); n > 4 { // those that started before the reload, and the two
+			t.Errorf("%d were started", n)
+		}
+		r.Apply(withUpstreams("a b c d e f g h i j", lazy))
+		after(500 * time.Millisecond)
+	}, lazy)
+}
+
+// TestFillWithARequest: a request that comes while an upstream is being listed gets that process.
+// The other upstreams do not wait for its end.
+func TestFillWithARequest(t *testing.T) {
+	f := &fake{pings: never, starts: time.Second}
+	inTime(t, f, func(t *testing.T, r *Registry) {
 		mustCallFake(t, r)
-		after(fillTime)
-		expect(t, r, f, live.Ready, 1)
-		two := profileOf(lazy)
-		other := two.Upstreams[0]
-		other.Name = "b"
-		two.Upstreams = append(two.Upstreams, other)
-		r.Apply(two)
-		after(fillTime)
-		if u := r.Catalog().Upstream("b"); u.ListedAt.IsZero() {
-			t.Errorf("the next upstream was not started: it is %s", u.State)
+		r.Apply(withUpstreams("a b c", lazy))
+		if _, err := r.For(nil).Listed(t.Context(), "b"); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if u := r.Catalog().Upstream("b"); u.State != live.Ready {
+			t.Errorf("b is %s, want it ready for the request", u.State)
+		}
+		after(2 * fillTime)
+		expect(t, r, f, live.Ready, 3)
+		if u := r.Catalog().Upstream("c"); u.State != live.Idle || u.ListedAt.IsZero() {
+			t.Errorf("c is %s, listed at %s", u.State, u.ListedAt)
 		}
 	}, lazy)
 }
@@ -112,7 +206,7 @@ func TestLazyWithCache(t *testing.T) {
 		expect(t, r, second, live.Ready, 1)
 	}, lazy, func(u *config.Upstream) { u.Command = "x" })
 	third := &fake{pings: never, cache: listcache.New(folder, folder+"-key", zerolog.Nop())}
-	inTime(t, third, func(t *testing.T, r *Registry) { expect(t, r, third, live.Ready, 1) }, lazy, func(u *config.Upstream) { u.Command = "another" })
+	inTime(t, third, func(t *testing.T, r *Registry) { expect(t, r, third, live.Idle, 1) }, lazy, func(u *config.Upstream) { u.Command = "another" })
 }
 
 // TestUnusableCacheIsLogged: lists of lazy upstreams that cannot be saved cause one warning,
@@ -141,27 +235,27 @@ func TestIdleStopSparesUsers(t *testing.T) {
 				done <- err
 			}()
 			after(90 * time.Minute)
-			expect(t, r, f, live.Ready, 1)
+			expect(t, r, f, live.Ready, 2)
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
 			after(30 * time.Minute)
-			expect(t, r, f, live.Idle, 1)
+			expect(t, r, f, live.Idle, 2)
 		}, lazy, func(u *config.Upstream) { u.MaxTimeout = 3 * time.Hour })
 	})
 	t.Run("a subscription", func(t *testing.T) {
 		f := &fake{pings: never}
 		inTime(t, f, func(t *testing.T, r *Registry) {
-			c := &recorder{id: "one"}
+			c := newRecorder("one")
 			r.Attach(c)
 			if err := r.Subscribe(t.Context(), c, "a", "file:///x", "file:///x"); err != nil {
 				t.Fatal(err)
 			}
 			after(5 * time.Hour)
-			expect(t, r, f, live.Ready, 1)
+			expect(t, r, f, live.Ready, 2)
 			r.Remove(c)(t.Context())
 			after(time.Hour)
-			expect(t, r, f, live.Idle, 1)
+			expect(t, r, f, live.Idle, 2)
 		}, lazy)
 	})
 	t.Run("eager without an idle time", func(t *testing.T) {
@@ -194,8 +288,8 @@ func TestLazyFailures(t *testing.T) {
 		mustCallFake(t, r)
 		f.die()
 		after(time.Hour)
-		expect(t, r, f, live.Idle, 1)
-		if u := r.Catalog().Upstream("a"); u.Reason != "died on purpose" || u.Tool("t1") == nil {
+		expect(t, r, f, live.Idle, 2)
+		if u := r.Catalog().Upstream("a"); u.Reason != "died on purpose" || u.Tool("t2") == nil {
 			t.Errorf("after its death: %+v", u)
 		}
 		f.set(func(f *fake) { f.down = true })
@@ -206,14 +300,14 @@ func TestLazyFailures(t *testing.T) {
 			}
 			after(time.Hour)
 		}
-		expect(t, r, f, live.Waiting, 3)
+		expect(t, r, f, live.Waiting, 4)
 		f.set(func(f *fake) { f.down = false })
 		mustCallFake(t, r)
-		expect(t, r, f, live.Ready, 4)
+		expect(t, r, f, live.Ready, 5)
 		f.die()
 		synctest.Wait()
 		mustCallFake(t, r)
-		expect(t, r, f, live.Ready, 5)
+		expect(t, r, f, live.Ready, 6)
 	}, lazy)
 }
 
@@ -226,7 +320,7 @@ func TestCallsDuringIdleStop(t *testing.T) {
 		session := r.Catalog().Upstream("a").Session
 		<-session.Done() // it is unused for its idle time
 		mustCallFake(t, r)
-		expect(t, r, f, live.Ready, 2)
+		expect(t, r, f, live.Ready, 3)
 	}, lazy)
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpx/internal/plain"
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
@@ -131,7 +132,23 @@ func (c *conversation) Lost(error) error {
 }
 
 // Cancelled implements rpc.Handler.
-func (c *conversation) Cancelled(string) error { return ErrCancelled }
+func (c *conversation) Cancelled(reason string) error {
+	if reason == "" {
+		return ErrCancelled
+	}
+	return cancellation(plain.Cut(reason, reasonBytes))
+}
+
+// reasonBytes bounds the reason of a cancellation that upstreams get.
+const reasonBytes = 1000
+
+// cancellation is ErrCancelled with the client's own reason.
+type cancellation string
+
+func (c cancellation) Error() string { return string(c) }
+
+// Unwrap makes errors.Is find ErrCancelled.
+func (c cancellation) Unwrap() error { return ErrCancelled }
 
 // SetInitialized records the result of initialize.
 func (c *Client) SetInitialized(revision string, capabilities []byte) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -91,6 +92,25 @@ func TestRoots(t *testing.T) {
 	c.ask(t, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 	if got := c.ask(t, request("tools/call", exec("heard", `{"method":"notifications/roots/list_changed"}`))); !strings.Contains(got, `"text":"1"`) {
 		t.Errorf("the upstream heard %s", got)
+	}
+}
+
+// TestReasonsOfCancellations: the cause of a canceled request has the client's own reason, if it
+// gives one.
+func TestReasonsOfCancellations(t *testing.T) {
+	for reason, want := range map[string]string{
+		"":                         "cancelled by the client",
+		"too slow":                 "too slow",
+		strings.Repeat("x", 5000):  strings.Repeat("x", reasonBytes-len("…")) + "…",
+		strings.Repeat("ü", 10000): strings.Repeat("ü", (reasonBytes-len("…"))/2) + "…",
+	} {
+		err := new(conversation).Cancelled(reason)
+		if err.Error() != want {
+			t.Errorf("%.20q: the cause is %.20q of %d bytes, want %.20q of %d", reason, err, len(err.Error()), want, len(want))
+		}
+		if !errors.Is(err, ErrCancelled) {
+			t.Errorf("%.20q: the cause is not ErrCancelled", reason)
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ func readEvents(r io.Reader, limits eventLimits, at *position, event func(name s
 		}
 		return limits.reserve(min(len(data)+size, limits.bytes))
 	}
-	for {
+	for isFirst := true; ; isFirst = false {
 		line, err := lines.ReadLine()
 		switch {
 		case errors.Is(err, rpc.ErrTooLong):
@@ -70,6 +70,9 @@ func readEvents(r io.Reader, limits eventLimits, at *position, event func(name s
 			return err
 		}
 		line = bytes.TrimRight(line, "\r")
+		if isFirst {
+			line = rpc.WithoutMark(line)
+		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch {

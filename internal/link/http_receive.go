@@ -34,6 +34,7 @@ func (l *httpLink) readResponse(ctx context.Context, response *http.Response, id
 	memory := l.Intake.reserve(ctx)
 	defer memory.release()
 	text, err := memory.readAll(response.Body, l.MessageBytes, int(min(response.ContentLength, int64(l.MessageBytes))))
+	text = rpc.WithoutMark(text)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: its answer could not be read: %w", errBroken, err)

@@ -276,9 +276,8 @@ func (l *httpLink) isLegacy() bool {
 func (l *httpLink) refused(id []byte, response *http.Response) {
 	text := errorBody(response)
 	reason, own := l.statusText(response, text), rawjson.Get(text, "error")
-	l.mu.Lock()
-	inSession := l.session != ""
-	l.mu.Unlock()
+	// A request from before the session says nothing about it.
+	inSession := response.Request.Header.Get("Mcp-Session-Id") != ""
 	denied := l.denied(response, reason)
 	switch {
 	case inSession && id == nil && response.StatusCode == http.StatusNotFound:
@@ -302,7 +301,7 @@ func (l *httpLink) refused(id []byte, response *http.Response) {
 // errorBody returns the start of the body of an HTTP error.
 func errorBody(response *http.Response) []byte {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, httpErrorBody)) // a part of it is enough
-	return text
+	return rpc.WithoutMark(text)
 }
 
 // statusText returns the status of an HTTP error, with the message of the JSON-RPC error in

@@ -269,6 +269,9 @@ func dialFake(t *testing.T, respond func(r *http.Request, body string) *http.Res
 			body, _ = io.ReadAll(r.Body)
 		}
 		answer := respond(r, string(body))
+		if answer != nil {
+			answer.Request = r // as net/http does
+		}
 		if err := r.Context().Err(); err != nil {
 			return nil, err
 		}
@@ -281,7 +284,7 @@ func dialFake(t *testing.T, respond func(r *http.Request, body string) *http.Res
 // response is an HTTP response; a body that begins with { is JSON, others are events.
 func response(status int, body string) *http.Response {
 	h := http.Header{"Content-Type": {"text/event-stream"}}
-	if strings.HasPrefix(body, "{") {
+	if strings.HasPrefix(strings.TrimPrefix(body, "\ufeff"), "{") {
 		h.Set("Content-Type", "application/json")
 	}
 	return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: h, Body: io.NopCloser(strings.NewReader(body))}
@@ -317,6 +320,8 @@ func TestTheStreamOfACall(t *testing.T) {
 		{"whole", "data: " + anAnswer + "\n\n", nil, []string{"1 " + anAnswer}, 0},
 		{"JSON that is not UTF-8", `{"id":1,"result":"a` + "\xff" + `b"}`, nil, []string{`1 {"id":1,"result":"a` + "\ufffd" + `b"}`}, 0},
 		{"events that are not UTF-8", `data: {"id":1,"result":"a` + "\xff" + `b"}` + "\n\n", nil, []string{`1 {"id":1,"result":"a` + "\ufffd" + `b"}`}, 0},
+		{"JSON with a byte order mark", "\ufeff" + anAnswer, nil, []string{"1 " + anAnswer}, 0},
+		{"events with a byte order mark", "\ufeffdata: " + anAnswer + "\n\n", nil, []string{"1 " + anAnswer}, 0},
 		{"the rest at once", early, func(string) *http.Response { return response(200, "id: 2\ndata: "+anAnswer+"\n\n") }, []string{"1 " + anAnswer}, 1},
 		{"the rest in pieces", early, func(last string) *http.Response {
 			if len(last) < 5 { // more pieces than there are tries
@@ -526,6 +531,34 @@ func TestRequestsNameTheirSession(t *testing.T) {
 			t.Errorf("requests %q, want %q", got, want)
 		}
 	})
+}
+
+// TestRefusalsOfAnotherSession: a message that was sent before the upstream opened its session
+// may be refused later, for lack of a session. The new session goes on.
+func TestRefusalsOfAnotherSession(t *testing.T) {
+	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest} {
+		synctest.Test(t, func(t *testing.T) {
+			opened := make(chan struct{})
+			l := dialFake(t, func(_ *http.Request, body string) *http.Response {
+				if !strings.Contains(body, "initialize") {
+					<-opened
+					return response(status, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Invalid or missing session ID"}}`)
+				}
+				answer := response(200, `{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18"}}`)
+				answer.Header.Set("Mcp-Session-Id", "s")
+				return answer
+			})
+			l.sendAll(t, `{"jsonrpc":"2.0","id":1,"method":"server/discover"}`, `{"jsonrpc":"2.0","id":2,"method":"initialize"}`)
+			close(opened)
+			synctest.Wait()
+			if err := l.ctx.Err(); err != nil {
+				t.Errorf("%d: the link has ended: %v", status, context.Cause(l.ctx))
+			}
+			if len(l.incoming) != 2 {
+				t.Errorf("%d: %d requests have ended, want 2", status, len(l.incoming))
+			}
+		})
+	}
 }
 
 // TestFallbackBesideANotification: a link falls back to legacy SSE while another message

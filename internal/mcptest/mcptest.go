@@ -64,6 +64,7 @@ type server struct {
 	token        string
 	stray        string
 	stdout       string
+	stdoutStart  string
 	extraTools   int
 	toolsFile    string
 	pageSize     int
@@ -109,6 +110,7 @@ func parse(args []string) (*server, error) {
 	flags.IntVar(&s.exit, "exit", -1, "exit at once with this status")
 	flags.StringVar(&s.stderr, "stderr", "", "write this to stderr at the start")
 	flags.StringVar(&s.stdout, "stdout", "", "write this to stdout at the start")
+	flags.StringVar(&s.stdoutStart, "stdout-start", "", "write this to stdout before the first line")
 	flags.StringVar(&s.token, "token", "", "complain on stderr about this secret and the one in $API_KEY")
 	flags.StringVar(&s.stray, "stray", "", "write this line to stdout before every response")
 	flags.IntVar(&s.extraTools, "tools", 0, "have this many more tools")
@@ -146,6 +148,7 @@ func serve(args []string) int {
 	if s.stderr != "" {
 		fmt.Fprintln(os.Stderr, s.stderr)
 	}
+	fmt.Print(s.stdoutStart)
 	if s.stdout != "" {
 		fmt.Println(s.stdout)
 	}

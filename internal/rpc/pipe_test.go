@@ -13,7 +13,7 @@ import (
 func TestReader(t *testing.T) {
 	long := strings.Repeat("x", 200_000)
 	exact := strings.Repeat("y", 150_000)
-	input := "a\n\n  \r\nb\xff\r\n" + long + "\n" + exact + "\nc"
+	input := "\ufeffa\n\n  \r\nb\xff\r\n" + long + "\n" + exact + "\n \ufeff \n\ufeff c\ufeff"
 	r := NewReader(strings.NewReader(input), len(exact))
 	var got []string
 	for {
@@ -27,7 +27,7 @@ func TestReader(t *testing.T) {
 		}
 		got = append(got, string(line))
 	}
-	want := []string{"a", "b\ufffd", ErrTooLong.Error(), exact, "c"}
+	want := []string{"a", "b\ufffd", ErrTooLong.Error(), exact, "c\ufeff"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %d lines %.80q, want %d", len(got), got, len(want))
 	}

@@ -41,7 +41,8 @@ func NewReader(r io.Reader, limit int) *Reader {
 	return &Reader{r: r, limit: limit}
 }
 
-// Read returns the next line that is not blank, as valid UTF-8 and without its newline.
+// Read returns the next line that is not blank, as valid UTF-8 and without its newline. Some
+// programs begin their output with a byte order mark, which is skipped at the start of any line.
 // The caller owns the slice with all of its capacity. The last line may lack a newline.
 // Read returns ErrTooLong as soon as a line is over the limit, since the line may never
 // end; the next Read, or Skip, skips the rest of it.
@@ -51,7 +52,8 @@ func (r *Reader) Read() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
+		line = bytes.TrimSpace(WithoutMark(bytes.TrimSpace(line)))
+		if len(line) == 0 {
 			continue
 		}
 		return UTF8(line), nil
@@ -157,6 +159,11 @@ func (r *Reader) Skip() error {
 	}
 	return nil
 }
+
+// WithoutMark returns a text without the byte order mark that it may begin with.
+func WithoutMark(text []byte) []byte { return bytes.TrimPrefix(text, byteOrderMark) }
+
+var byteOrderMark = []byte("\ufeff")
 
 // UTF8 returns a message with invalid UTF-8 replaced, since that could crash the
 // receiver. A valid message is returned as it is.

@@ -16,11 +16,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// discoverTime bounds the wait for the response to server/discover. Servers that do not know
-// the method may never respond.
-const discoverTime = 3 * time.Second
-
-// upgradeTime is the same bound while a call waits.
+// upgradeTime bounds the wait for the response to server/discover while a call waits. Servers
+// that do not know the method may never respond.
 const upgradeTime = 500 * time.Millisecond
 
 // initializeParams returns the params of initialize. They declare every capability that a
@@ -49,13 +46,11 @@ func (s *Session) Initialize(ctx context.Context) ([]byte, error) {
 
 // Discover sends server/discover, and fails unless the upstream supports 2026-07-28.
 func (s *Session) Discover(ctx context.Context) ([]byte, error) {
-	limited, cancel := context.WithTimeout(ctx, discoverTime)
-	defer cancel()
 	request := rpc.Request{Method: "server/discover", Meta: modernMeta(s.Version)}
-	result, err := s.conn.Call(limited, request)
+	result, err := s.conn.Call(ctx, request)
 	var refused *rpc.Error
 	if errors.As(err, &refused) && refused.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION && supports(rawjson.Get(refused.Data, "supported")) {
-		result, err = s.conn.Call(limited, request)
+		result, err = s.conn.Call(ctx, request)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("server/discover: %w", err)

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -32,7 +33,9 @@ func TestDiscover(t *testing.T) {
 						f.peer.respond(m.ID, c.answers[n-1])
 					}
 				})
-				if _, err := f.Discover(t.Context()); text(err) != c.want {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if _, err := f.Discover(ctx); text(err) != c.want {
 					t.Errorf("error %v, want %q", err, c.want)
 				}
 				if n := len(f.peer.got("server/discover")); n != max(len(c.answers), 1) {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -25,8 +25,15 @@ type modern struct {
 	filterState
 }
 
-// modernPrefix begins the keys of _meta that 2026-07-28 defines.
-const modernPrefix = "io.modelcontextprotocol/"
+// coreKeys are the keys of _meta that 2026-07-28 itself defines. They are between a client and
+// mcpx, or between mcpx and an upstream. Keys of extensions have the same prefix, and pass.
+var coreKeys = []string{
+	mcp.MetaKeyProtocolVersion, mcp.MetaKeyClientInfo, mcp.MetaKeyClientCapabilities,
+	mcp.MetaKeyLogLevel, mcp.MetaKeyServerInfo, mcp.MetaKeySubscriptionID,
+}
+
+// corePrefix begins each of coreKeys.
+const corePrefix = "io.modelcontextprotocol/"
 
 // maxRounds bounds how often one call may require input of its client.
 const maxRounds = 10
@@ -38,18 +45,18 @@ func modernMeta(version string) []byte {
 	return append(rawjson.AppendMember(meta, mcp.MetaKeyClientCapabilities, rawjson.Get(handshake, "capabilities")), '}')
 }
 
-// withoutModernKeys returns the _meta of a client's request without the keys of
-// 2026-07-28, which are between the client and mcpx.
-func withoutModernKeys(meta []byte) []byte {
-	if !bytes.Contains(meta, []byte(modernPrefix)) {
+// withoutCoreKeys returns the _meta of a client's request without coreKeys.
+func withoutCoreKeys(meta []byte) []byte {
+	if !bytes.Contains(meta, []byte(corePrefix)) && !bytes.Contains(meta, []byte(`\`)) { // a key may be escaped
 		return meta
 	}
-	for key := range rawjson.Members(meta) {
-		if strings.HasPrefix(key, modernPrefix) {
-			meta = rawjson.With(meta, key, nil)
+	others := []byte("{")
+	for key, value := range rawjson.RawMembers(meta) {
+		if name, _ := rawjson.View(key); !slices.Contains(coreKeys, name) {
+			others = rawjson.AppendRawMember(others, key, value)
 		}
 	}
-	return meta
+	return append(others, '}')
 }
 
 // requestMeta returns the _meta of a request: the client's own keys, and those of
@@ -57,7 +64,7 @@ func withoutModernKeys(meta []byte) []byte {
 // requires no others. For its own requests mcpx declares all capabilities.
 func (s *Session) requestMeta(own []byte, client Client) []byte {
 	meta := s.modern().meta
-	for key, value := range rawjson.Members(withoutModernKeys(own)) {
+	for key, value := range rawjson.Members(withoutCoreKeys(own)) {
 		meta = rawjson.With(meta, key, value)
 	}
 	if c, ok := client.(InputClient); ok {

@@ -46,13 +46,17 @@ func requireInput(p *peer, rounds int, inputs string) {
 // oneInput is a round with one request for roots.
 const oneInput = `{"one":{"method":"roots/list","params":{"x":1}}}`
 
-// TestMetaOfRequests: every request of 2026-07-28 has the keys of that revision, and those
-// of the client's own that are not reserved. Earlier upstreams get no such keys.
+// TestMetaOfRequests: every request of 2026-07-28 has the core keys of that revision as mcpx
+// sets them. Earlier upstreams get no such keys. All other keys of the client pass, also those
+// of extensions.
 func TestMetaOfRequests(t *testing.T) {
+	const extensions = `"io.modelcontextprotocol/related-task":{"taskId":"1"},"io.modelcontextprotocol/ui":{"a": 1},"io.modelcontextprotocol/x/y":9007199254740993`
+	const clientMeta = `{"trace":1,"io.modelcontextprotocol/protocolVersion":"1999-01-01","io.modelcontextprotocol\/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{},` +
+		extensions + `,"io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/serverInfo":{},"io.modelcontextprotocol/subscriptionId":1}`
 	send := func(t *testing.T, f fixture) []byte {
 		one := inputClient{&client{id: "one"}, `{"sampling":{"tools":{}},"roots":null,"tasks":{},"extensions":{"x/y":{}}}`, "2025-11-25"}
 		f.peer.answer("tools/call", done, 0)
-		_, err := f.Call(t.Context(), Request{Method: "tools/call", Client: one, Meta: []byte(`{"trace":1,"io.modelcontextprotocol/protocolVersion":"1999-01-01"}`)}, Limits{})
+		_, err := f.Call(t.Context(), Request{Method: "tools/call", Client: one, Meta: []byte(clientMeta)}, Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +65,12 @@ func TestMetaOfRequests(t *testing.T) {
 	modernSession(t, func(t *testing.T, f fixture) {
 		meta := send(t, f)
 		for key, want := range map[string]string{
-			"trace": "1",
+			"trace":                                      "1",
+			"io.modelcontextprotocol/related-task":       `{"taskId":"1"}`,
+			"io.modelcontextprotocol/ui":                 `{"a": 1}`,
+			"io.modelcontextprotocol/x/y":                `9007199254740993`,
+			"io.modelcontextprotocol/serverInfo":         "",
+			"io.modelcontextprotocol/subscriptionId":     "",
 			"io.modelcontextprotocol/protocolVersion":    `"2026-07-28"`,
 			"io.modelcontextprotocol/logLevel":           `"warning"`,
 			"io.modelcontextprotocol/clientInfo":         `{"name":"mcpx","version":"1.2.3"}`,
@@ -73,7 +82,7 @@ func TestMetaOfRequests(t *testing.T) {
 		}
 	})
 	inTime(t, func(t *testing.T, f fixture) {
-		if got := string(send(t, f)); got != `{"trace":1}` {
+		if got := string(send(t, f)); got != `{"trace":1,`+extensions+`}` {
 			t.Errorf("an earlier upstream gets %s", got)
 		}
 	})

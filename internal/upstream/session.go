@@ -91,7 +91,7 @@ type Limits struct{ Idle, Total time.Duration }
 func (s *Session) Send(ctx context.Context, r Request, l Limits, done rpc.Done) error {
 	meta := r.Meta
 	if s.modern() == nil {
-		meta = withoutModernKeys(meta)
+		meta = withoutCoreKeys(meta)
 	}
 	request := rpc.Request{
 		Method: r.Method, Params: r.Params, Meta: meta, Progress: r.Progress,

@@ -65,8 +65,8 @@ type Group struct {
 	options Options
 	ctx     context.Context // ends when all upstreams stop
 
-	slots       chan struct{} // holds one for each upstream that starts
-	fills       chan struct{} // holds one while an upstream starts only to fill the cache
+	slots       *slots        // of the upstreams that start
+	fills       chan struct{} // holds one for each upstream that runs only to fill the cache
 	cacheWarned atomic.Bool   // that lists cannot be saved is logged as a warning once
 }
 
@@ -75,6 +75,6 @@ func NewGroup(ctx context.Context, h Host, o Options) *Group {
 	o.ConnectsAtOnce = max(o.ConnectsAtOnce, 1)
 	return &Group{
 		host: h, options: o, ctx: ctx,
-		slots: make(chan struct{}, o.ConnectsAtOnce), fills: make(chan struct{}, 1),
+		slots: newSlots(o.ConnectsAtOnce), fills: make(chan struct{}, o.ConnectsAtOnce),
 	}
 }

@@ -16,15 +16,16 @@ import (
 // errUnused is the end of a session that was stopped because nobody used it.
 var errUnused = errors.New("nobody used it")
 
-// fillTime is how long a process that was started to fill the cache waits for a use.
+// fillTime is how long an upstream that was started to fill the cache stays for the request
+// that has waited for it. Without such a request it is stopped at once.
 const fillTime = time.Second
 
 // checksPerIdle is how often the use of a session is checked during its idle time.
 const checksPerIdle = 4
 
 // rest waits until a request needs the upstream, and then publishes that it starts. If
-// the upstream's lists are not known, it is started in the background, one upstream at a
-// time.
+// the upstream's lists are not known, it is started in the background. As many such upstreams
+// run at the same time as may start at the same time.
 func (s *Supervisor) rest(ctx context.Context) {
 	var fills chan<- struct{} // nil: it is not started in the background
 	if u := s.Upstream(); u.ListedAt.IsZero() && u.FailedAt.IsZero() && s.owner == "" && u.Config.Isolation != config.PerUser {
@@ -33,7 +34,7 @@ func (s *Supervisor) rest(ctx context.Context) {
 	select {
 	case <-s.wake:
 	case fills <- struct{}{}:
-		s.endFill = sync.OnceFunc(func() { <-s.group.fills })
+		s.endFill, s.isAwaited = sync.OnceFunc(func() { <-s.group.fills }), false
 	case <-ctx.Done():
 		return
 	}
@@ -50,7 +51,14 @@ func (s *Supervisor) publishIdle() {
 // sessions with an owner, and for those that were opened to fill the cache.
 func (s *Supervisor) stopUnused(session *Session) {
 	isFill := s.endFill != nil
-	calls, isBusy := session.Activity()
+	calls, isBusy := session.own, false
+	switch {
+	case !isFill:
+	case s.hasRequest():
+		s.endFill()
+	case !s.group.host.HasUsers(session) && session.EndIfUnused(calls, errUnused):
+		return
+	}
 	for lastUse := time.Now(); ; {
 		u := s.Upstream()
 		idle, check := u.Config.IdleStop, (<-chan time.Time)(nil)
@@ -81,6 +89,16 @@ func (s *Supervisor) stopUnused(session *Session) {
 		case idle > 0 && time.Since(lastUse) >= idle && session.EndIfUnused(calls, errUnused):
 			return
 		}
+	}
+}
+
+// hasRequest reports whether a request has waited for a start that was to fill the cache.
+func (s *Supervisor) hasRequest() bool {
+	select {
+	case <-s.hurry:
+		return true
+	default:
+		return s.isAwaited
 	}
 }
 

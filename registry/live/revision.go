@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -16,7 +17,8 @@ import (
 // Since revision 2026-07-28 MCP has no initialize. How mcpx finds out what an upstream
 // speaks depends on the transport:
 //
-//   - Over HTTP it sends server/discover first, and initialize after any other answer.
+//   - Over HTTP it sends server/discover first, and initialize after any other answer, or
+//     beside it if the answer takes long.
 //   - Over stdio some servers exit on an unknown first request, and some never answer it.
 //     mcpx sends initialize first, which is the fastest start for nearly all, and
 //     server/discover only if that is refused. If the client of the first call speaks
@@ -31,35 +33,45 @@ type known struct {
 	isEarlier bool   // it does not support 2026-07-28
 }
 
+// discoverTime is how long server/discover may take before initialize is sent beside it.
+const discoverTime = 3 * time.Second
+
 // open opens a session and returns the result of initialize or server/discover.
 func (s *Supervisor) open(ctx context.Context) (*Session, []byte, error) {
-	isWeb := s.Config().Transport == config.TransportHTTP || s.Config().Transport == config.TransportRemote
 	session, err := s.dial(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if isWeb || s.base.known.Load().revision == mcp.ProtocolVersion20260728 {
-		handshake, err := session.Discover(ctx)
-		switch {
-		case err == nil:
-			session.SpeakModern(handshake)
-			return session, handshake, nil
-		case ctx.Err() != nil, isWeb && session.IsOver():
-			return nil, nil, session.abort(err)
-		case !isWeb: // it may have ended, or is about to
-			_ = session.abort(err)
-			if session, err = s.dial(ctx); err != nil {
-				return nil, nil, err
-			}
+	if s.isWeb() {
+		return s.discover(ctx, session)
+	}
+	if s.base.known.Load().revision == mcp.ProtocolVersion20260728 {
+		opened, handshake, err := s.discover(ctx, session)
+		if err == nil || ctx.Err() != nil {
+			return opened, handshake, err
+		}
+		if session, err = s.dial(ctx); err != nil { // the process may have ended, or be about to
+			return nil, nil, err
 		}
 	}
+	return s.initialize(ctx, session)
+}
+
+// isWeb reports whether the upstream is asked over HTTP what it speaks.
+func (s *Supervisor) isWeb() bool {
+	t := s.Config().Transport
+	return t == config.TransportHTTP || t == config.TransportRemote
+}
+
+// initialize opens a session with initialize, and with server/discover if that is refused.
+func (s *Supervisor) initialize(ctx context.Context, session *Session) (*Session, []byte, error) {
 	handshake, err := session.Initialize(ctx)
 	if err == nil {
 		return session, handshake, nil
 	}
 	_, isRefused := errors.AsType[*rpc.Error](err)
 	refusal := session.abort(err)
-	if !isRefused || isWeb {
+	if !isRefused {
 		return nil, nil, refusal
 	}
 	if session, err = s.dial(ctx); err != nil { // the upstream may have closed the first link
@@ -71,6 +83,125 @@ func (s *Supervisor) open(ctx context.Context) (*Session, []byte, error) {
 	}
 	session.SpeakModern(handshake)
 	return session, handshake, nil
+}
+
+// discover opens a session with server/discover. A remote upstream that refuses it gets
+// initialize. An upstream that does not respond within discoverTime gets both.
+func (s *Supervisor) discover(ctx context.Context, session *Session) (*Session, []byte, error) {
+	discovery := session.ask(ctx, session.Discover)
+	select {
+	case end := <-discovery.end:
+		switch {
+		case end.err == nil:
+			session.SpeakModern(end.result)
+			return session, end.result, nil
+		case ctx.Err() != nil, session.IsOver(), !s.isWeb():
+			return nil, nil, session.abort(end.err)
+		}
+	case <-time.After(discoverTime):
+		return s.race(ctx, session, discovery)
+	}
+	handshake, err := session.Initialize(ctx)
+	if err != nil {
+		return nil, nil, session.abort(err)
+	}
+	return session, handshake, nil
+}
+
+// race sends initialize while server/discover is pending. The first of them that works wins.
+// A remote upstream gets initialize on another link, which may open a session there.
+func (s *Supervisor) race(ctx context.Context, first *Session, discovery handshake) (*Session, []byte, error) {
+	second := first
+	if s.isWeb() {
+		var err error
+		if second, err = s.dial(ctx); err != nil {
+			return nil, nil, first.abort(err)
+		}
+	}
+	initialization := second.ask(ctx, second.Initialize)
+	var refusal error
+	for range 2 {
+		select {
+		case end := <-discovery.end:
+			if end.err == nil {
+				first.SpeakModern(end.result)
+				first.discard(second, initialization)
+				return first, end.result, nil
+			}
+			discovery.end = nil
+		case end := <-initialization.end:
+			if end.err == nil {
+				discovery.cancel(errOtherRevision)
+				if second != first {
+					_ = first.abort(errOtherRevision)
+				}
+				return second, end.result, nil
+			}
+			initialization.end, refusal = nil, end.err
+		}
+		if needsPerson(refusal) {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		refusal = context.Cause(ctx)
+	}
+	if second != first {
+		_ = first.abort(refusal)
+	}
+	return nil, nil, second.abort(refusal)
+}
+
+// errOtherRevision ends a handshake while another one has worked.
+var errOtherRevision = errors.New("it speaks another revision")
+
+// handshake is a pending server/discover or initialize.
+type handshake struct {
+	end    <-chan handshakeEnd
+	cancel context.CancelCauseFunc
+	detach func() bool // makes it outlive the start
+}
+
+// handshakeEnd is how a handshake ended.
+type handshakeEnd struct {
+	result []byte
+	err    error
+}
+
+// ask makes a handshake in the background, until ctx ends.
+func (s *Session) ask(ctx context.Context, request func(ctx context.Context) ([]byte, error)) handshake {
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	end := make(chan handshakeEnd, 1)
+	task := func() {
+		result, err := request(own)
+		end <- handshakeEnd{result, err}
+	}
+	if !s.Go(task) {
+		end <- handshakeEnd{err: rpc.ErrClosed}
+	}
+	return handshake{end, cancel, context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })}
+}
+
+// discard ends an initialize that is too late. If it is on another link, the upstream may
+// open a session for it. That session must end too, and only the response has its ID.
+func (s *Session) discard(other *Session, h handshake) {
+	if other == s {
+		h.cancel(errOtherRevision)
+		return
+	}
+	h.detach()
+	wait := func() {
+		select {
+		case <-h.end:
+		case <-time.After(s.Config.StartupTimeout):
+		case <-s.Done():
+		}
+		h.cancel(errOtherRevision)
+		other.Close()
+	}
+	if !s.Go(wait) {
+		other.Close()
+	}
 }
 
 // remember records which revision a new session speaks. Another server than before may

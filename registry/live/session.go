@@ -14,6 +14,7 @@ import (
 type Session struct {
 	*upstream.Session
 	supervisor *Supervisor
+	own        int64 // requests of mcpx itself before others could use the session
 
 	LevelTurn chan struct{} // for the Host: holds one while a log level is set
 }

@@ -19,6 +19,12 @@ func asSignIn(err error) *link.Failure {
 	return nil
 }
 
+// needsPerson reports whether a request was refused until a person acts.
+func needsPerson(err error) bool {
+	denied, ok := errors.AsType[*Unavailable](err)
+	return ok && denied.failure != nil
+}
+
 // explainSignIn returns the reason of a failure with what a person can do.
 func (g *Group) explainSignIn(server string, f *link.Failure) string {
 	how := "run mcpx auth login " + server

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -77,27 +76,35 @@ func (s *Supervisor) inputSchema(tool string) []byte {
 }
 
 // turn waits until a start may begin. A start that a call waits for leaves the queue and
-// begins at once. For the starts of owners, which calls always wait for, each upstream has a
-// queue of its own, which they leave after ownerWait.
+// begins at once. A start that only fills the cache lets all others go first. For the starts of
+// owners, which calls always wait for, each upstream has a queue of its own, which they leave
+// after ownerWait.
 func (s *Supervisor) turn(ctx context.Context) (release func(), err error) {
-	slots, hurry, limit := s.group.slots, s.hurry, (<-chan time.Time)(nil)
+	slots, hurry, limit, urgency := s.group.slots, s.hurry, (<-chan time.Time)(nil), normal
 	if s.owner != "" {
 		slots, hurry, limit = s.base.ownerSlots, nil, time.After(ownerWait)
 	}
+	if s.endFill != nil {
+		urgency = low
+	}
+	acquired, leave := slots.enter(urgency)
 	select {
-	case slots <- struct{}{}:
+	case <-acquired:
 	case <-hurry:
-		return func() {}, nil
+		s.isAwaited = true
+		leave()
+		return leave, nil
 	case <-limit:
-		return func() {}, nil
+		leave()
+		return leave, nil
 	case <-ctx.Done():
+		leave()
 		return nil, ctx.Err()
 	}
-	free := sync.OnceFunc(func() { <-slots })
-	early := time.AfterFunc(slotTime, free)
+	early := time.AfterFunc(slotTime, leave)
 	return func() {
 		early.Stop()
-		free()
+		leave()
 	}, nil
 }
 
@@ -130,6 +137,7 @@ func (s *Supervisor) publishReady(ctx context.Context, session *Session, handsha
 	}
 	if s.usesSharedLists() {
 		ready := s.group.host.Opened(session, capabilities)
+		session.own, _ = session.Activity()
 		s.publish(setReady)
 		ready()
 		return nil
@@ -141,6 +149,7 @@ func (s *Supervisor) publishReady(ctx context.Context, session *Session, handsha
 	}
 	s.remember(session, handshake)
 	ready := s.group.host.Opened(session, capabilities)
+	session.own, _ = session.Activity()
 	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
 	s.publishLists(session, read, func(u *Upstream) {
 		setReady(u)

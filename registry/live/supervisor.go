@@ -36,7 +36,8 @@ type Supervisor struct {
 	isHeld     atomic.Bool                             // a person has stopped it
 	endAttempt atomic.Pointer[context.CancelCauseFunc] // ends the current start or session
 
-	endFill func() // lets the next upstream fill the cache; nil unless this start only fills it
+	endFill   func() // lets the next upstream fill the cache; nil unless this start only fills it
+	isAwaited bool   // a request waits for a start that was only to fill the cache
 
 	known    atomic.Pointer[known] // which revision it speaks
 	unsaved  atomic.Bool           // the lists have changed since they were saved
@@ -45,7 +46,7 @@ type Supervisor struct {
 	reviewed string                // what waits for a review, as logged last
 
 	intake     *link.Intake                 // of all its sessions
-	ownerSlots chan struct{}                // holds one for each upstream of an owner that starts
+	ownerSlots *slots                       // of the upstreams of owners that start
 	stderr     atomic.Pointer[child.Stderr] // of the newest child; nil before its first start, and for a remote upstream
 }
 
@@ -61,7 +62,7 @@ func New(g *Group, c *config.Upstream) *Supervisor {
 		refresh: NewChanges(),
 		intake:  link.NewIntake(g.options.MessageBytes),
 
-		ownerSlots: make(chan struct{}, g.options.ConnectsAtOnce),
+		ownerSlots: newSlots(g.options.ConnectsAtOnce),
 	}
 	s.base = s
 	s.account.Store(link.Account(g.options.Accounts, c, c.Caller))

@@ -184,14 +184,14 @@ func (h *HTTP) read(w http.ResponseWriter, r *http.Request) (server.Inbound, boo
 	return body, ok
 }
 
-// Body reads the body of a request, as valid UTF-8. If it fails, it writes the error
+// Body reads the body of a request, as valid UTF-8 without a byte order mark. If it fails, it writes the error
 // response and returns false.
 func (h *HTTP) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	body, err := readBody(http.MaxBytesReader(w, r.Body, int64(h.Limits.BodyBytes)), r.ContentLength, int64(h.Limits.BodyBytes))
 	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case err == nil:
-		return rpc.UTF8(body), true
+		return rpc.UTF8(rpc.WithoutMark(body)), true
 	case isTooLarge:
 		access.Refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes (limits.body_bytes)", h.Limits.BodyBytes))
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -171,6 +171,10 @@ func TestHTTPBodyIsUTF8(t *testing.T) {
 	if want := `200 {"jsonrpc":"2.0","id":"` + "a\ufffdb" + `","result":{}}`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	got = whole(t, s.do(t, "POST", "/mcp", "\ufeff"+`{"jsonrpc":"2.0","id":1,"method":"ping"}`, sessionHeader, s.open(t, "{}")))
+	if want := `200 {"jsonrpc":"2.0","id":1,"result":{}}`; got != want {
+		t.Errorf("with a byte order mark: got %q, want %q", got, want)
+	}
 }
 
 // TestClientChoosesExposure: a client may choose how it sees the tools, and then sees

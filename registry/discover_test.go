@@ -1,0 +1,141 @@
+package registry
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"mcpx/config"
+	"mcpx/internal/link"
+	"mcpx/registry/live"
+)
+
+// delayed is how an upstream responds to a handshake.
+type delayed struct {
+	after  time.Duration // 0: at once; never: not at all
+	result string        // "": it refuses
+}
+
+const (
+	modernHandshake  = `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
+	earlierHandshake = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}`
+)
+
+// slowFake returns an upstream that responds late to its handshakes. It counts the links that
+// are closed before their initialize has a response.
+func slowFake(discover, initialize delayed, unanswered *int) *fake {
+	f := &fake{pings: never}
+	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		d, isHandshake := map[string]delayed{"server/discover": discover, "initialize": initialize}[method]
+		if !isHandshake {
+			return false, nil
+		}
+		outcome := `"error":{"code":-32601,"message":"no"}`
+		if d.result != "" {
+			outcome = `"result":` + d.result
+		}
+		answered := make(chan struct{})
+		if d.after < never {
+			time.AfterFunc(d.after, func() {
+				l.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, id, outcome))
+				close(answered)
+			})
+		}
+		if method == "initialize" {
+			go func() {
+				<-l.ended
+				select {
+				case <-answered:
+				default:
+					f.set(func(*fake) { *unanswered++ })
+				}
+			}()
+		}
+		return true, nil
+	}
+	return f
+}
+
+// TestSlowDiscover: after three seconds, an upstream gets initialize beside server/discover.
+// The first of them that works wins, and both may take startup_timeout.
+func TestSlowDiscover(t *testing.T) {
+	s := time.Second
+	for _, c := range []struct {
+		name       string
+		discover   delayed
+		initialize delayed
+		ready      time.Duration // 0: it fails
+		reason     string        // of the failure
+		isModern   bool
+		dialled    int
+		unanswered int
+	}{
+		{"2026-07-28 alone", delayed{4 * s, modernHandshake}, delayed{}, 4 * s, "", true, 2, 0},
+		{"2026-07-28 alone, very slow", delayed{29 * s, modernHandshake}, delayed{20 * s, ""}, 29 * s, "", true, 2, 0},
+		{"2026-07-28 alone, too slow", delayed{31 * s, modernHandshake}, delayed{}, 0, `not ready within 30s (its "startup_timeout")`, false, 2, 0},
+		{"both revisions", delayed{4 * s, modernHandshake}, delayed{0, earlierHandshake}, 3 * s, "", false, 2, 0},
+		{"both, initialize is slower", delayed{4 * s, modernHandshake}, delayed{20 * s, earlierHandshake}, 4 * s, "", true, 2, 0},
+		{"both, initialize never ends", delayed{4 * s, modernHandshake}, delayed{never, ""}, 4 * s, "", true, 2, 1},
+		{"2025-11-25, silent", delayed{never, ""}, delayed{0, earlierHandshake}, 3 * s, "", false, 2, 0},
+		{"2025-11-25, refuses late", delayed{4 * s, ""}, delayed{5 * s, earlierHandshake}, 8 * s, "", false, 2, 0},
+		{"2025-11-25, refuses in time", delayed{2 * s, ""}, delayed{5 * s, earlierHandshake}, 7 * s, "", false, 1, 0},
+		{"refuses both", delayed{4 * s, ""}, delayed{}, 0, "initialize: no (-32601)", false, 2, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			unanswered := 0
+			f := slowFake(c.discover, c.initialize, &unanswered)
+			defer func(before link.Dialer) { link.Transports[config.TransportHTTP] = before }(link.Transports[config.TransportHTTP])
+			link.Transports[config.TransportHTTP] = f.dial
+			inTime(t, f, func(t *testing.T, r *Registry) {
+				begin := time.Now()
+				u := r.Settled(t.Context(), "a")
+				if took := time.Since(begin); c.ready > 0 && (u.State != live.Ready || took != c.ready) {
+					t.Fatalf("it is %s (%s) after %s, want ready after %s", u.State, u.Reason, took, c.ready)
+				}
+				if c.ready == 0 {
+					if u.State != live.Waiting || u.Reason != c.reason {
+						t.Errorf("it is %s (%s), want %q", u.State, u.Reason, c.reason)
+					}
+					return
+				}
+				if isModern := u.Session.IsModern(); isModern != c.isModern {
+					t.Errorf("it speaks 2026-07-28: %t", isModern)
+				}
+				after(time.Minute)
+				expect(t, r, f, live.Ready, c.dialled)
+				if n := get(f, &unanswered); n != c.unanswered {
+					t.Errorf("%d links were closed before initialize had a response, want %d", n, c.unanswered)
+				}
+			}, func(u *config.Upstream) { u.Transport = config.TransportHTTP })
+		})
+	}
+}
+
+// TestSlowDiscoverOfAProcess: a process that is known to speak 2026-07-28 gets initialize
+// beside server/discover too, and is not started again.
+func TestSlowDiscoverOfAProcess(t *testing.T) {
+	f := modernFake()
+	quick := f.script
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		expect(t, r, f, live.Ready, 2) // it refused initialize
+		var sent []string
+		f.set(func(f *fake) {
+			f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+				if id != "" && len(sent) < 2 { // handshakes are sent one after the other
+					sent = append(sent, method)
+				}
+				if method != "server/discover" {
+					return quick(l, method, id, message)
+				}
+				time.AfterFunc(4*time.Second, func() { _, _ = quick(l, method, id, message) })
+				return true, nil
+			}
+		})
+		f.die()
+		after(4 * time.Second)
+		expect(t, r, f, live.Ready, 3)
+		if got, want := fmt.Sprint(sent), "[server/discover initialize]"; got != want {
+			t.Errorf("it got %s, want %s", got, want)
+		}
+	})
+}
