@@ -260,7 +260,7 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 		if err := c.readSelect(t); err != nil {
 			return nil, err
 		}
-		if arguments, err = e.arguments(c, u, t); err != nil {
+		if arguments, err = e.arguments(ctx, c, u, t); err != nil {
 			return nil, err
 		}
 	}

@@ -180,7 +180,7 @@ func TestStringsThatSpellObjectsOrArrays(t *testing.T) {
 		{"what it spells does not fit", `{"ids":"[\"a\"]"}`, `arguments.ids: expected array, got string "[\"a\"]"`},
 		{"another problem beside it", `{"ids":"[1]","n":"x"}`, "arguments.ids: expected array, got string \"[1]\"\narguments.n: expected integer, got string \"x\""},
 	} {
-		if got := sentOr(e.arguments(&Call{Arguments: []byte(row.arguments)}, e.builtin.upstream, deep)); got != row.want {
+		if got := sentOr(e.arguments(t.Context(), &Call{Arguments: []byte(row.arguments)}, e.builtin.upstream, deep)); got != row.want {
 			t.Errorf("%s: %s\n got %s\nwant %s", row.name, row.arguments, got, row.want)
 		}
 	}
@@ -233,11 +233,11 @@ func TestScalars(t *testing.T) {
 		{"another problem beside it", `{"n":"1","on":"x"}`, "arguments.n: expected integer, got string \"1\"\narguments.on: expected boolean, got string \"x\""},
 	} {
 		call := Call{Arguments: []byte(row.arguments)}
-		if got := sentOr(e.arguments(&call, e.builtin.upstream, scalars)); got != row.want {
+		if got := sentOr(e.arguments(t.Context(), &call, e.builtin.upstream, scalars)); got != row.want {
 			t.Errorf("%s: %s\n got %s\nwant %s", row.name, row.arguments, got, row.want)
 		}
 		call.isFlat = true
-		if got := sentOr(e.arguments(&call, e.builtin.upstream, scalars)); got != row.arguments && !strings.HasPrefix(got, "arguments.") {
+		if got := sentOr(e.arguments(t.Context(), &call, e.builtin.upstream, scalars)); got != row.arguments && !strings.HasPrefix(got, "arguments.") {
 			t.Errorf("%s, flat: %s is sent as %s", row.name, row.arguments, got)
 		}
 	}
@@ -301,7 +301,7 @@ func FuzzRepair(f *testing.F) {
 		}
 		u := tools[int(which)%len(tools)]
 		call := ParseExec(raw)
-		sent, err := e.arguments(&call, e.builtin.upstream, u)
+		sent, err := e.arguments(t.Context(), &call, e.builtin.upstream, u)
 		if err != nil {
 			if text := err.Error(); text == "" || strings.Count(text, "\n") > 5 {
 				t.Fatalf("%s of %s: error %q", u.Name, raw, text)
@@ -328,7 +328,7 @@ func needsNone(t *testing.T, c Call, u *lists.Tool) bool {
 	if rawjson.Kind(c.Arguments) != '{' || json.Unmarshal(c.Arguments, &members) != nil || len(members) == 0 || members["arguments"] != nil {
 		return false
 	}
-	return len(validatorOf(u).Check(c.Arguments).Problems) == 0
+	return len(validatorOf(u).Check(t.Context(), c.Arguments).Problems) == 0
 }
 
 // TestRepairOfLongArguments: many values in long arguments are repaired in one pass.
