@@ -294,6 +294,8 @@ func TestAudit(t *testing.T) {
 	}
 	var l struct {
 		Time, Caller, Client, Schema, Server, Tool, HMAC, Outcome string
+		Name                                                      string `json:"client_name"`
+		Version                                                   string `json:"client_version"`
 		Arguments                                                 map[string]int
 	}
 	text := lines(file, 1)
@@ -302,6 +304,9 @@ func TestAudit(t *testing.T) {
 	}
 	if l.Caller != "ci" || l.Schema != "work" || l.Server != "a" || l.Tool != "echo" || l.Outcome != "ok" || l.Arguments["text"] != 21 || len(l.HMAC) != 64 || l.Time == "" || l.Client == "" || strings.Contains(text, "secret value") {
 		t.Errorf("audit: %s", text)
+	}
+	if l.Name != "e2e" || l.Version != "1" {
+		t.Errorf("the client's name and version: %s", text)
 	}
 	if err := os.Rename(file, file+".1"); err != nil {
 		t.Fatal(err)
