@@ -328,6 +328,18 @@ func TestAudit(t *testing.T) {
 	}
 }
 
+// TestAuditOfModernClient: a client of 2026-07-28 names its program with each request.
+func TestAuditOfModernClient(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	p := start(t, with(one(t), "logging", map[string]any{"audit": file}), options{})
+	p.result("tools/call", strings.TrimSuffix(execParams("a", "pid", "{}"), "}")+","+modernMeta("{}")+"}")
+	eventually(t, "the audit has the client's name", func() (string, bool) {
+		text, _ := os.ReadFile(file)
+		return string(text), strings.Contains(string(text), `"client_name":"e2e","client_version":"1"`)
+	})
+}
+
 // TestUserSignIn: with isolation user, each caller signs in to an upstream for itself. A
 // caller with rules cannot sign in for everybody, nor complete the sign-in of another.
 func TestUserSignIn(t *testing.T) {
