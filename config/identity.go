@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"mcpx/internal/redact"
@@ -14,13 +13,22 @@ import (
 
 // KeepsSession reports whether the upstream can keep its session when next becomes its
 // config. It can if only the description, the filters, the approval or the time limits
-// differ. The secrets must be the same: two entries with the same values may differ in
-// which of them are secrets.
+// differ. The file must say the same, too: whether a value comes from a reference decides
+// whether it is a secret. Nothing else counts, such as which files exist.
 func (u *Upstream) KeepsSession(next *Upstream) bool {
-	return reflect.DeepEqual(u.sessionSettings(), next.sessionSettings()) && slices.Equal(u.secrets.Initial(), next.secrets.Initial())
+	return reflect.DeepEqual(u.sessionSettings(), next.sessionSettings()) &&
+		reflect.DeepEqual(u.asWritten().sessionSettings(), next.asWritten().sessionSettings())
 }
 
-// sessionSettings returns the settings that a session depends on, besides the secrets.
+// asWritten returns the upstream before expansion.
+func (u *Upstream) asWritten() *Upstream {
+	if u.written == nil {
+		return u
+	}
+	return u.written
+}
+
+// sessionSettings returns the settings that a session depends on.
 func (u *Upstream) sessionSettings() Upstream {
 	s := *u
 	s.Description, s.Tools, s.Pin, s.Trust = "", Filter{}, "", Trust{}
@@ -45,10 +53,7 @@ func (u *Upstream) KeepHiding(old *Upstream) {
 // rotated token is the same server. Nothing of auth counts: the lists of one server do not
 // depend on the app that mcpx is registered as.
 func (u *Upstream) CacheKey(version int) string {
-	written := u.written
-	if written == nil {
-		written = u
-	}
+	written := u.asWritten()
 	identity, _ := json.Marshal([]any{ // cannot fail: strings and maps of them
 		version, u.Transport, u.Command, u.Args, u.Dir, u.URL, u.InheritAll, plainValues(written.Env), plainValues(written.Headers),
 	})

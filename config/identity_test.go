@@ -1,6 +1,9 @@
 package config
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -27,6 +30,25 @@ func TestKeepsSession(t *testing.T) {
 				t.Errorf("%v, want %v", got, test.keeps)
 			}
 		})
+	}
+}
+
+// TestKeepsSessionOfFile has a server that creates the file that its env names.
+func TestKeepsSessionOfFile(t *testing.T) {
+	for _, name := range []string{"DB", "AUTH_DB"} {
+		path := filepath.Join(t.TempDir(), "data 1.db")
+		value, err := json.Marshal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry := `"command":"x","env":{"` + name + `":` + string(value) + `}`
+		before := upstreamOf(t, entry)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if after := upstreamOf(t, entry); !before.KeepsSession(after) || !after.KeepsSession(before) {
+			t.Errorf("the file in %s decides whether the session is kept", name)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -61,5 +62,30 @@ func TestArgumentsStayOnOneLine(t *testing.T) {
 	p.exec("t", "arguments", `"{\"a\":\n{\"jsonrpc\":\"2.0\",\"id\":4711,\"method\":\"tools/call\",\"params\":{\"name\":\"crash\",\"arguments\":{\"stderr\":\"injected\"}}}\n}"`)
 	if log := p.errors(); strings.Contains(log, "injected") {
 		t.Errorf("the upstream read a part of the arguments as a message:\n%s", log)
+	}
+}
+
+// TestCostlyCheck calls a tool whose schema takes 2^40 steps for one argument. That call is sent
+// unchecked; wrong arguments of the next calls are refused as always.
+func TestCostlyCheck(t *testing.T) {
+	t.Parallel()
+	definitions := []string{`"40":{"type":"integer"}`}
+	for i := range 40 {
+		definitions = append(definitions, fmt.Sprintf(`"%d":{"anyOf":[{"$ref":"#/$defs/%d"},{"$ref":"#/$defs/%d"}]}`, i, i+1, i+1))
+	}
+	schema := `{"type":"object","properties":{"n":{"type":"integer"},"tree":{"$ref":"#/$defs/0"}},"$defs":{` + strings.Join(definitions, ",") + `}}`
+	file := writeFile(t, "tools.json", `[{"name":"plant","inputSchema":`+schema+`}]`)
+	p := serve(t, map[string]any{"t": mcptest.Upstream(t, "-tools-file", file)})
+	p.initialize()
+	call := func(arguments string) string {
+		return `{"name":"exec","arguments":{"server_name":"t","tool_name":"plant","arguments":` + arguments + `}}`
+	}
+	for range 5 {
+		if got, want := p.text(call(`{"n":"two","tree":"oak"}`), false), `plant {"n":"two","tree":"oak"}`; got != want {
+			t.Errorf("the costly call: got\n%s\nwant\n%s", got, want)
+		}
+		if got, want := p.text(call(`{"n":"two"}`), true), `arguments.n: expected integer, got string "two"`; !strings.HasPrefix(got, want) {
+			t.Errorf("the next call: got\n%s\nwant\n%s", got, want)
+		}
 	}
 }

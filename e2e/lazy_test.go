@@ -50,6 +50,9 @@ func TestLazyServers(t *testing.T) {
 		"servers": p.exec("mcpx", "servers", `{}`),
 	} {
 		want := map[string]string{"inspect": " (listed less than a minute ago, not running)", "a tool": `{"name":"old_tool"`, "search": "a: find_issue(", "servers": "a: idle, "}[what]
+		if what == "search" && strings.Count(got, "\na: listed less than a minute ago, not running") != 1 {
+			t.Errorf("search does not say once that the server is not running: %s", got)
+		}
 		if !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", what, clip(got), want)
 		}
@@ -68,6 +71,9 @@ func TestLazyServers(t *testing.T) {
 	}
 	if got := p.inspect("a", ""); strings.Contains(got, "not running") || !strings.Contains(got, "new_tool") {
 		t.Errorf("after the start: %s", clip(got))
+	}
+	if got := p.exec("mcpx", "search", `{"query":"find an issue","limit":1}`); strings.Contains(got, "not running") {
+		t.Errorf("search after the start: %s", got)
 	}
 	p.waitStderrCount("upstream ready", 1)
 	if n := p.stderrCount("upstream ready"); n != 1 {

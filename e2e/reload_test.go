@@ -64,15 +64,21 @@ func entry(upstream map[string]any, more map[string]any) map[string]any {
 	return e
 }
 
-// TestReload: SIGHUP applies the config. Unchanged upstreams keep their process.
+// TestReload: SIGHUP applies the config. Unchanged upstreams keep their process, also one that
+// has created the file in its env.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	a, b, c := mcptest.Upstream(t), mcptest.Upstream(t), mcptest.Upstream(t)
+	database := filepath.Join(t.TempDir(), "data.db")
+	a["env"].(map[string]string)["DATABASE"] = database
 	p := serve(t, map[string]any{"a": a, "b": b})
 	p.initialize()
 	tools := p.result("tools/list", "{}")
 	pid := func(server string) string { return p.exec(server, "pid", "{}") }
 	a1, b1 := pid("a"), pid("b")
+	if err := os.WriteFile(database, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 
 	p.reload(map[string]any{"mcpServers": map[string]any{
 		"a": entry(a, map[string]any{"description": "new words", "timeout": "5s", "tools": map[string]any{"deny": []string{"echo"}}}),

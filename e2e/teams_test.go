@@ -295,6 +295,8 @@ func TestAudit(t *testing.T) {
 	}
 	var l struct {
 		Time, Caller, Client, Schema, Server, Tool, HMAC, Outcome string
+		Name                                                      string `json:"client_name"`
+		Version                                                   string `json:"client_version"`
 		Arguments                                                 map[string]int
 	}
 	text := lines(file, 1)
@@ -303,6 +305,9 @@ func TestAudit(t *testing.T) {
 	}
 	if l.Caller != "ci" || l.Schema != "work" || l.Server != "a" || l.Tool != "echo" || l.Outcome != "ok" || l.Arguments["text"] != 21 || len(l.HMAC) != 64 || l.Time == "" || l.Client == "" || strings.Contains(text, "secret value") {
 		t.Errorf("audit: %s", text)
+	}
+	if l.Name != "e2e" || l.Version != "1" {
+		t.Errorf("the client's name and version: %s", text)
 	}
 	if err := os.Rename(file, file+".1"); err != nil {
 		t.Fatal(err)
@@ -322,6 +327,18 @@ func TestAudit(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key: %v %v", info, err)
 	}
+}
+
+// TestAuditOfModernClient: a client of 2026-07-28 names its program with each request.
+func TestAuditOfModernClient(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	p := start(t, with(one(t), "logging", map[string]any{"audit": file}), options{})
+	p.result("tools/call", strings.TrimSuffix(execParams("a", "pid", "{}"), "}")+","+modernMeta("{}")+"}")
+	eventually(t, "the audit has the client's name", func() (string, bool) {
+		text, _ := os.ReadFile(file)
+		return string(text), strings.Contains(string(text), `"client_name":"e2e","client_version":"1"`)
+	})
 }
 
 // TestUserSignIn: with isolation user, each caller signs in to an upstream for itself. A

@@ -34,12 +34,15 @@ func (e *Executor) arguments(ctx context.Context, c *Call, u *live.Upstream, t *
 	if schema.Accepts(raw) {
 		return raw, nil
 	}
-	verdict := schema.Check(raw)
+	verdict := schema.Check(ctx, raw)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if verdict.Unchecked != "" && !schema.isLogged.Swap(true) {
 		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", verdict.Unchecked).
 			Msg("could not check the arguments of a call against the tool's schema; they were sent unchecked")
 	}
-	raw, verdict = repair.run(raw, verdict)
+	raw, verdict = repair.run(ctx, raw, verdict)
 	if len(verdict.Problems) > 0 {
 		return nil, &Invalid{Problems: verdict.Problems[:min(len(verdict.Problems), maxProblems)], tool: t}
 	}
@@ -96,14 +99,14 @@ const (
 // run repairs every value that has a problem. A parsed string may contain such values
 // again. It returns the repaired arguments and their verdict. If they are still not valid, it
 // returns what it got, unless a parsed string has a duplicate key.
-func (r valueRepair) run(raw []byte, verdict validate.Verdict) ([]byte, validate.Verdict) {
+func (r valueRepair) run(ctx context.Context, raw []byte, verdict validate.Verdict) ([]byte, validate.Verdict) {
 	repaired, problems := raw, verdict.Problems
 	for range maxRepairRounds {
 		var ok bool
 		if repaired, ok = r.round(repaired, problems); !ok {
 			break
 		}
-		now := r.schema.Check(repaired)
+		now := r.schema.Check(ctx, repaired)
 		isValid := len(now.Problems) == 0 && now.Unchecked == ""
 		if isValid || rawjson.DuplicateKey(repaired) != nil {
 			return repaired, now

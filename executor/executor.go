@@ -136,6 +136,7 @@ type Event struct {
 	Schema, Client, Request, Server, Tool string
 
 	Caller            string // the name of the caller; empty for one without a name
+	Program           upstream.Program
 	Method            string // of a request that is not a call; empty for a call
 	Arguments         []byte // as the client sent them; valid until the observer returns
 	Outcome           string // "ok" or the kind of failure
@@ -342,6 +343,7 @@ func (c *Call) event(outcome string, size int) Event {
 	return Event{
 		Client: ownerOf(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome,
 		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size, Arguments: c.Arguments, Caller: upstream.CallerOf(c.Client).Name,
+		Program: upstream.ProgramOf(c.Client),
 	}
 }
 

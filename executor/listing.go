@@ -74,15 +74,8 @@ func heading(u *live.Upstream, shown, budget int) string {
 	if shown != len(u.Tools) {
 		head += fmt.Sprintf(", %d shown", shown)
 	}
-	switch {
-	case u.State == live.Idle:
-		head += " (" + idleNote(u) + ")"
-	case u.NeedsPerson():
-		head += " (" + plain.Cut(u.Reason, instructionBytes) + ")"
-	case u.State != live.Ready && u.Reason == "":
-		head += fmt.Sprintf(" (%s)", u.State)
-	case u.State != live.Ready:
-		head += fmt.Sprintf(" (%s: %s)", u.State, plain.Cut(u.Reason, instructionBytes))
+	if note := stateNote(u); note != "" {
+		head += " (" + note + ")"
 	}
 	if review := u.Review(); review != "" {
 		head += "; " + review
@@ -91,6 +84,21 @@ func heading(u *live.Upstream, shown, budget int) string {
 		head += "; " + plain.Cut(plain.Joined(u.Instructions), instructionBytes)
 	}
 	return tokens.Shorten(head, budget-1) + "\n"
+}
+
+// stateNote says in which state an upstream is that is not ready, and why.
+func stateNote(u *live.Upstream) string {
+	switch {
+	case u.State == live.Ready:
+		return ""
+	case u.State == live.Idle:
+		return idleNote(u)
+	case u.NeedsPerson():
+		return plain.Cut(u.Reason, instructionBytes)
+	case u.Reason == "":
+		return string(u.State)
+	}
+	return fmt.Sprintf("%s: %s", u.State, plain.Cut(u.Reason, instructionBytes))
 }
 
 // idleNote says how old the lists of an upstream are that does not run.

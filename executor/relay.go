@@ -51,6 +51,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	defer func() {
 		event := Event{Client: ownerOf(r.Client), Request: r.Request, Tool: r.Method, Outcome: outcome(ctx, err), Took: time.Since(begin), BytesIn: len(r.Params), BytesOut: len(result)}
 		event.Method, event.Arguments, event.Caller = r.Method, r.Params, upstream.CallerOf(r.Client).Name
+		event.Program = upstream.ProgramOf(r.Client)
 		if to.to != nil {
 			event.Server, event.Tool = to.to.Upstream.Name, r.Method+" "+to.to.Key
 		}

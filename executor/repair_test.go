@@ -328,7 +328,7 @@ func needsNone(t *testing.T, c Call, u *lists.Tool) bool {
 	if rawjson.Kind(c.Arguments) != '{' || json.Unmarshal(c.Arguments, &members) != nil || len(members) == 0 || members["arguments"] != nil {
 		return false
 	}
-	return len(validatorOf(u).Check(c.Arguments).Problems) == 0
+	return len(validatorOf(u).Check(t.Context(), c.Arguments).Problems) == 0
 }
 
 // TestRepairOfLongArguments: many values in long arguments are repaired in one pass.

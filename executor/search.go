@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/search"
 	"mcpx/internal/tokens"
@@ -30,14 +31,19 @@ func (e *Executor) searchTools(ctx context.Context, c Call, arguments []byte) (s
 	x := e.searchIndex(c.Client)
 	hits, servers := x.search.Search(text(arguments, "query"), integer(arguments, "limit", 10))
 	budget := e.inspectTokens()
-	var b strings.Builder
+	states := e.stateNotes(c.Client)
+	var b, notes strings.Builder
 	for i, hit := range hits {
-		line := x.tools[hit.Document].line(i) + "\n"
-		if budget -= tokens.Count(line); budget < 0 && i > 0 {
+		t := x.tools[hit.Document]
+		line, note := t.line(i)+"\n", states[t.server]
+		if budget -= tokens.Count(line + note); budget < 0 && i > 0 {
 			break
 		}
 		b.WriteString(line)
+		notes.WriteString(note)
+		delete(states, t.server) // once is enough
 	}
+	b.WriteString(notes.String())
 	for _, name := range servers {
 		fmt.Fprintf(&b, "%s: only the server's name matches; inspect(%q) lists its tools\n", name, name)
 	}
@@ -48,6 +54,20 @@ func (e *Executor) searchTools(ctx context.Context, c Call, arguments []byte) (s
 		b.WriteString("not searched, since their tools are not known: " + list(missing) + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// maxStateNote is the longest note on the state of a server, in bytes.
+const maxStateNote = 120
+
+// stateNotes returns a line for each server that is not ready.
+func (e *Executor) stateNotes(c upstream.Client) map[string]string {
+	notes := map[string]string{}
+	for _, u := range e.registry.For(c).Catalog().Upstreams {
+		if note := stateNote(u); note != "" {
+			notes[u.Name] = fmt.Sprintf("%s: %s\n", u.Name, plain.Cut(note, maxStateNote))
+		}
+	}
+	return notes
 }
 
 // signedHits is how many hits have signatures. The right tool is mostly one of them, and

@@ -74,18 +74,18 @@ func TestSearchAnswer(t *testing.T) {
 		tools = append(tools, fmt.Sprintf(`{"name":"export_%d","description":"Writes a report. Slowly.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}`, i))
 	}
 	tools = append(tools, `{"name":"create_invoice","inputSchema":{"type":"object","properties":{"amount":{"type":"number"}}}}`)
-	b := start(t, nil, newUpstream(t, "reports", toolsFile(t, tools...)...))
-	b.registry.Settled(t.Context(), "reports")
+	b := start(t, nil, newUpstream(t, "vault", toolsFile(t, tools...)...))
+	b.registry.Settled(t.Context(), "vault")
 	for _, row := range []struct{ name, arguments, want string }{
-		{"three hits have signatures", `{"query":"export"}`, `reports: export_0(path: string): Writes a report
-reports: export_1(path: string): Writes a report
-reports: export_2(path: string): Writes a report
-reports: export_3: Writes a report
-reports: export_4: Writes a report`},
-		{"a synonym", `{"query":"bill","limit":1}`, "reports: create_invoice(amount?: number)"},
-		{"only a server's name", `{"query":"reports"}`, `reports: only the server's name matches; inspect("reports") lists its tools`},
-		{"a server's name and a tool of another", `{"query":"reports configuration secrets","limit":1}`, `mcpx: show_config(): The configuration in use, secrets hidden
-reports: only the server's name matches; inspect("reports") lists its tools`},
+		{"three hits have signatures", `{"query":"export"}`, `vault: export_0(path: string): Writes a report
+vault: export_1(path: string): Writes a report
+vault: export_2(path: string): Writes a report
+vault: export_3: Writes a report
+vault: export_4: Writes a report`},
+		{"a synonym", `{"query":"bill","limit":1}`, "vault: create_invoice(amount?: number)"},
+		{"only a server's name", `{"query":"vault"}`, `vault: only the server's name matches; inspect("vault") lists its tools`},
+		{"a server's name and a tool of another", `{"query":"vault configuration secrets","limit":1}`, `mcpx: show_config(): The configuration in use, secrets hidden
+vault: only the server's name matches; inspect("vault") lists its tools`},
 	} {
 		if got := b.exec(t, searchFor(row.arguments)); got != row.want {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"mcpx/internal/plain"
 	"mcpx/internal/policy"
@@ -46,7 +49,10 @@ type conversation struct {
 	Timeout time.Duration // of a request; 0: only the upstream's own limits
 
 	latest atomic.Pointer[policy.Caller] // of the last request, for notifications; nil for a caller without a name
-	Exited atomic.Bool                   // it has sent notifications/exit
+
+	program atomic.Pointer[upstream.Program] // nil: the client has not named it
+
+	Exited atomic.Bool // it has sent notifications/exit
 
 	initialized chan struct{} // closed when upstreams may send messages to the client
 	Ended       chan struct{} // closed by End
@@ -156,6 +162,33 @@ func (c *Client) SetInitialized(revision string, capabilities []byte) {
 	defer c.mu.Unlock()
 	c.capabilities = slices.Clone(capabilities)
 	c.revision = revision
+}
+
+// maxProgram bounds the name and the version of a client's program, in bytes each. They are
+// part of a sealed ID.
+const maxProgram = 64
+
+// SetProgram records the name and the version in a clientInfo.
+func (c *Client) SetProgram(info []byte) {
+	member := func(key string) string {
+		text, _ := rawjson.String(rawjson.Get(info, key))
+		text = strings.Map(func(r rune) rune {
+			if r == utf8.RuneError || !unicode.IsPrint(r) {
+				return -1
+			}
+			return r
+		}, text[:plain.RuneStart(text, 4*maxProgram)])
+		return plain.Cut(text, maxProgram)
+	}
+	c.program.Store(&upstream.Program{Name: member("name"), Version: member("version")})
+}
+
+// Program returns what SetProgram has recorded.
+func (c *Client) Program() (p upstream.Program) {
+	if known := c.program.Load(); known != nil {
+		p = *known
+	}
+	return p
 }
 
 // markReachable lets upstreams send messages to the client. It is called on

@@ -32,6 +32,7 @@ func (s *Server) initialize(_ context.Context, c *Client, m rpc.Message) ([]byte
 	}
 	version = mcp.NegotiateLegacyVersion(version)
 	c.SetInitialized(version, rawjson.Get(m.Params, "capabilities"))
+	c.SetProgram(rawjson.Get(m.Params, "clientInfo"))
 	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: mcp.Implementation{Name: "mcpx", Version: s.Version}, Instructions: s.instructions(c)})
 }
 

@@ -66,6 +66,7 @@ func (s *Server) modern(ctx context.Context, c *Client, m rpc.Message) ([]byte, 
 	version, _ := rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
 	capabilities := rawjson.Get(meta, mcp.MetaKeyClientCapabilities)
 	request := c.forRequest(version, capabilities, rawjson.Get(meta, mcp.MetaKeyLogLevel))
+	request.SetProgram(rawjson.Get(meta, mcp.MetaKeyClientInfo))
 	result, err := s.rounds.run(ctx, request, m, func(ctx context.Context) ([]byte, error) {
 		if request.resumed != nil {
 			m.Params = withoutRound(m.Params)

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -102,12 +103,12 @@ func TestDraftsKnow(t *testing.T) {
 
 // TestNotJSON: arguments that are not one JSON value are refused under every schema.
 func TestNotJSON(t *testing.T) {
-	s := patient(`{}`)
-	if verdict := s.Check([]byte(` {"a":[12345678901234567890]} `)); verdict.Problems != nil || verdict.Unchecked != "" {
+	s := newFor(`{}`)
+	if verdict := s.Check(context.Background(), []byte(` {"a":[12345678901234567890]} `)); verdict.Problems != nil || verdict.Unchecked != "" {
 		t.Errorf("a long number: %v", verdict)
 	}
 	for _, bad := range []string{``, `{}{}`, `{} x`, `{"a"}`, strings.Repeat("[", 257) + strings.Repeat("]", 257)} {
-		if verdict := s.Check([]byte(bad)); len(verdict.Problems) != 1 {
+		if verdict := s.Check(context.Background(), []byte(bad)); len(verdict.Problems) != 1 {
 			t.Errorf("%.20q: %v", bad, verdict)
 		}
 	}
@@ -115,17 +116,17 @@ func TestNotJSON(t *testing.T) {
 
 // TestUnchecked has arguments that are not judged under any schema.
 func TestUnchecked(t *testing.T) {
-	s := patient(`{"type":"string"}`)
+	s := newFor(`{"type":"string"}`)
 	for value, want := range map[string]string{
 		`1e400`:      "check: a number out of range",
 		`["\ud800"]`: "check: half of a surrogate pair",
 		`[` + strings.Repeat(`1,`, maxArgumentsNodes) + `1]`: "check: too many values",
 	} {
-		if verdict := s.Check([]byte(value)); verdict.Unchecked != want || verdict.Problems != nil {
+		if verdict := s.Check(context.Background(), []byte(value)); verdict.Unchecked != want || verdict.Problems != nil {
 			t.Errorf("%.20s: %v", value, verdict)
 		}
 	}
-	if s.Check([]byte("null")).Problems == nil {
+	if s.Check(context.Background(), []byte("null")).Problems == nil {
 		t.Error("null is taken for a string")
 	}
 }

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -25,17 +26,20 @@ type engine struct {
 // need more than quick. gojsonschema keeps ten times the size of a schema.
 func newEngine(s *schema.Schema) func() *engine {
 	return sync.OnceValue(func() *engine {
-		root, _, _ := reduce(s) // compile has found no error
+		root, _ := reduce(s) // compile has found no error
 		return &engine{root, compileRule(root)}
 	})
 }
 
-func (e *engine) check(arguments any) Verdict {
-	v := Verdict{Notes: e.notes(arguments)}
-	if e.accepts == nil || !e.accepts(arguments) {
-		v.Problems = report(e.rule.explain(arguments, nil))
+// check judges arguments. It fails if ctx ends.
+func (e *engine) check(ctx context.Context, arguments any) (Verdict, error) {
+	if e.accepts != nil && e.accepts(arguments) {
+		return Verdict{Notes: e.notes(arguments)}, nil
 	}
-	return v
+	if ctx.Err() != nil {
+		return Verdict{}, context.Cause(ctx)
+	}
+	return Verdict{Notes: e.notes(arguments), Problems: report(e.rule.explain(arguments, nil))}, nil
 }
 
 // compileRule compiles a rule with gojsonschema. It returns nil if gojsonschema
@@ -90,6 +94,7 @@ type document struct {
 	names         map[*rule]string // references to rules
 	definitions   map[string]any
 	inexpressible bool // the draft has no keyword for something
+	isShown       bool // to a person: without definitions
 }
 
 // whole returns the root with the definitions it needs.
@@ -121,7 +126,9 @@ func (d *document) reference(r *rule) string {
 	}
 	number := strconv.Itoa(len(d.names))
 	d.names[r] = "#/$defs/" + number
-	d.definitions[number] = d.body(r)
+	if !d.isShown {
+		d.definitions[number] = d.body(r)
+	}
 	return d.names[r]
 }
 

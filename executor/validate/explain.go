@@ -22,6 +22,8 @@ type finding struct {
 	Problem
 	missing bool  // a required property is not given
 	allowed []any // the values that an enum or const would have accepted
+	got     any   // instead of one of these
+	isLong  bool  // Text does not list them
 }
 
 func missing(at []string, name, text string) finding {
@@ -51,10 +53,8 @@ func (r *rule) explain(value any, at []string) (found []finding) {
 	if len(r.types) > 0 && !hasType(value, r.types) {
 		return append(found, wrongType(r.types, value, at))
 	}
-	for _, allowed := range [][]any{r.constant, r.enum} {
-		if len(allowed) > 0 && !containsValue(allowed, value) {
-			return append(found, wrongValue(allowed, value, at))
-		}
+	if allowed := r.refusal(value); allowed != nil {
+		return append(found, wrongValue(allowed, value, at))
 	}
 	switch v := value.(type) {
 	case string:
@@ -75,7 +75,7 @@ func hasType(value any, types []string) bool {
 		return true
 	}
 	number, ok := value.(json.Number)
-	return ok && slices.Contains(types, "integer") && rational(number).IsInt()
+	return ok && slices.Contains(types, "integer") && (!strings.ContainsAny(number.String(), ".eE") || rational(number).IsInt())
 }
 
 func wrongType(types []string, value any, at []string) finding {
@@ -84,9 +84,17 @@ func wrongType(types []string, value any, at []string) finding {
 	return f
 }
 
-func containsValue(list []any, value any) bool {
-	want := canonical(value)
-	return slices.ContainsFunc(list, func(v any) bool { return canonical(v) == want })
+// refusal returns the values that const or enum allow, if the value is not one of them.
+func (r *rule) refusal(value any) []any {
+	switch {
+	case len(r.constant) == 0 && len(r.enum) == 0:
+		return nil
+	case len(r.constant) > 0 && canonical(r.constant[0]) != canonical(value):
+		return r.constant
+	case len(r.enum) > 0 && !r.enumKeys[canonical(value)]:
+		return r.enum
+	}
+	return nil
 }
 
 func (r *rule) explainText(v string, at []string) []finding {
@@ -165,15 +173,30 @@ func joinPath(path []string) string {
 // report returns the problems of findings: each once, missing properties first.
 func report(found []finding) (problems []Problem) {
 	seen := map[string]bool{}
+	longLists := 0
 	for _, missing := range []bool{true, false} {
 		for _, f := range found {
-			if line := f.String(); f.missing == missing && !seen[line] {
-				seen[line] = true
-				problems = append(problems, f.Problem)
+			key := f.key()
+			if f.missing != missing || seen[key] {
+				continue
 			}
+			seen[key] = true
+			if f.isLong && longLists < maxLongLists {
+				longLists++
+				f.Text = f.listAllowed()
+			}
+			problems = append(problems, f.Problem)
 		}
 	}
 	return problems
+}
+
+// key returns a text that equal findings share.
+func (f finding) key() string {
+	if f.isLong {
+		return f.String() + canonical(f.allowed)
+	}
+	return f.String()
 }
 
 func (r *rule) explainObject(v map[string]any, at []string) (found []finding) {

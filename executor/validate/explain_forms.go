@@ -157,9 +157,11 @@ func allowedAt(t try, here []string) []any {
 func inAll(tries []try) []finding {
 	common := tries[0].found
 	for _, t := range tries[1:] {
-		common = slices.DeleteFunc(slices.Clone(common), func(f finding) bool {
-			return !slices.ContainsFunc(t.found, func(g finding) bool { return f.String() == g.String() })
-		})
+		keys := map[string]bool{}
+		for _, f := range t.found {
+			keys[f.key()] = true
+		}
+		common = slices.DeleteFunc(slices.Clone(common), func(f finding) bool { return !keys[f.key()] })
 	}
 	return common
 }

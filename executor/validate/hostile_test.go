@@ -1,19 +1,17 @@
 package validate
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"mcpx/internal/schema"
 )
@@ -78,11 +76,11 @@ func TestUnjudged(t *testing.T) {
 				continue // these keywords are of one draft
 			}
 			t.Run(c.name, func(t *testing.T) {
-				s := patient(schema)
+				s := newFor(schema)
 				if got := s.Unjudged(); got != c.want {
 					t.Errorf("unjudged: %q", got)
 				}
-				if problems := s.Check([]byte(`{"p":1}`)).Problems; problems != nil {
+				if problems := s.Check(context.Background(), []byte(`{"p":1}`)).Problems; problems != nil {
 					t.Errorf("problems: %v", problems)
 				}
 			})
@@ -114,7 +112,7 @@ func TestManyReferences(t *testing.T) {
 		}
 	}
 	s := schema.New([]byte(`{` + strings.Join(members, ",") + `,"anyOf":[` + strings.Join(refs, ",") + `]}`))
-	root, _, err := reduce(s)
+	root, err := reduce(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +120,7 @@ func TestManyReferences(t *testing.T) {
 	if err != nil || len(written) > 20*towers*depth*len(`{"$ref":"#/$defs/0"}`) {
 		t.Errorf("the rules take %d bytes, %v", len(written), err)
 	}
-	if problems := New(s).Check([]byte(`"x"`)).Problems; problems != nil {
+	if problems := New(s).Check(context.Background(), []byte(`"x"`)).Problems; problems != nil {
 		t.Errorf("problems: %v", problems)
 	}
 }
@@ -144,10 +142,10 @@ func TestNothingIsFetched(t *testing.T) {
 		if _, err := compileGojsonschema(root); err == nil {
 			t.Errorf("gojsonschema loads %s", url)
 		}
-		if why := patient(`{"$ref":"` + url + `"}`).Unjudged(); why == "" {
+		if why := newFor(`{"$ref":"` + url + `"}`).Unjudged(); why == "" {
 			t.Errorf("%s is followed", url)
 		}
-		if why := patient(`{"$schema":"` + url + `"}`).Unjudged(); why != "" {
+		if why := newFor(`{"$schema":"` + url + `"}`).Unjudged(); why != "" {
 			t.Errorf("$schema %s: %s", url, why)
 		}
 	}
@@ -156,138 +154,20 @@ func TestNothingIsFetched(t *testing.T) {
 	}
 }
 
-// TestExponential has a schema that takes 2^12 steps, more than a microsecond
-// allows.
-func TestExponential(t *testing.T) {
-	schema := chain(`{"anyOf":[{"$ref":"#/$defs/%[2]d"},{"$ref":"#/$defs/%[2]d"}]}`, 12)
-	for _, declared := range []string{"", draft7Declared + ","} {
-		s := patient("{" + declared + schema[1:])
-		if why := s.Unjudged(); why != "" {
-			t.Fatal(why)
-		}
-		s.limit = time.Microsecond
-		if verdict := s.Check([]byte(`1`)); verdict.Problems != nil || verdict.Unchecked != "check: took too long" {
-			t.Errorf("verdict: %v", verdict)
-		}
-		for s.isOverdue.Load() { // it must not run on into other tests
-			runtime.Gosched()
-		}
-	}
-}
-
-// blocked is a schema whose checks wait until end is closed. started counts them.
-func blocked(t *testing.T) (s *Validator, started *atomic.Int32, end chan struct{}) {
-	s = New(schema.New([]byte(`{"uniqueItems":true}`)))
-	if why := s.Unjudged(); why != "" {
-		t.Fatal(why)
-	}
-	started, end = new(atomic.Int32), make(chan struct{})
-	real := s.judge.engine().accepts
-	s.judge.engine().accepts = func(arguments any) bool {
-		started.Add(1)
-		<-end
-		return real(arguments)
-	}
-	return s, started, end
-}
-
-// TestSlowCheckCostsOneCall has one check that takes too long: that call passes,
-// and the next one is judged again.
-func TestSlowCheckCostsOneCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, _, end := blocked(t)
-		bad := []byte(`["a","a"]`)
-		if problems := s.Check(bad).Problems; problems != nil {
-			t.Errorf("the slow call: %v", problems)
-		}
-		if why := s.Unjudged(); why != "" {
-			t.Errorf("the schema is no longer judged: %s", why)
-		}
-		close(end)
-		synctest.Wait()
-		if problems := s.Check(bad).Problems; len(problems) != 1 {
-			t.Errorf("the next call: %v", problems)
-		}
-	})
-}
-
-// TestSlowCompileCostsOneCall has a schema that is not compiled in time.
-func TestSlowCompileCostsOneCall(t *testing.T) {
-	s := New(schema.New([]byte(`{"type":"object","required":["a"]}`)))
-	s.limit = 0
-	for len(s.Check([]byte(`{}`)).Problems) == 0 {
-		runtime.Gosched()
-	}
-}
-
-// TestOneRunaway has many callers of a schema whose check does not end: all
-// return within the limit, and one check was started.
-func TestOneRunaway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, started, end := blocked(t)
-		begin := time.Now()
-		var callers sync.WaitGroup
-		for range 10 {
-			callers.Go(func() {
-				if verdict := s.Check([]byte(`[]`)); verdict.Problems != nil || verdict.Unchecked == "" {
-					t.Errorf("verdict: %v", verdict)
-				}
-			})
-		}
-		callers.Wait()
-		if took := time.Since(begin); took != timeLimit {
-			t.Errorf("took %v", took)
-		}
-		if n := started.Load(); n != 1 {
-			t.Errorf("%d checks were started", n)
-		}
-		close(end)
-	})
-}
-
-// TestFewRunaways has more schemas than may have an overdue check at a time.
-func TestFewRunaways(t *testing.T) {
-	for overdue.Load() > 0 { // checks of earlier tests
-		runtime.Gosched()
-	}
-	synctest.Test(t, func(t *testing.T) {
-		started := 0
-		var ends []chan struct{}
-		for range 3 * maxOverdue {
-			s, n, end := blocked(t)
-			s.Check([]byte(`[]`))
-			started += int(n.Load())
-			ends = append(ends, end)
-		}
-		if started != maxOverdue {
-			t.Errorf("%d checks run on, want %d", started, maxOverdue)
-		}
-		for _, end := range ends {
-			close(end)
-		}
-		synctest.Wait()
-		s, n, end := blocked(t)
-		close(end)
-		if problems := s.Check([]byte(`["a","a"]`)).Problems; len(problems) != 1 || n.Load() != 1 {
-			t.Errorf("after they have ended: %v", problems)
-		}
-	})
-}
-
 // TestPanic has a check that panics: it costs that call its check.
 func TestPanic(t *testing.T) {
 	for _, schema := range []string{`{"type":"object"}`, `{"type":"object","uniqueItems":true}`} {
-		s := patient(schema)
+		s := newFor(schema)
 		if why := s.Unjudged(); why != "" {
 			t.Fatal(why)
 		}
 		real := s.judge.engine().accepts
 		s.judge.engine().accepts = func(any) bool { panic("a bug") }
-		if verdict := s.Check([]byte(`"no object"`)); verdict.Problems != nil || verdict.Unchecked != "check: panic: a bug" {
+		if verdict := s.Check(context.Background(), []byte(`"no object"`)); verdict.Problems != nil || verdict.Unchecked != "check: panic: a bug" {
 			t.Errorf("verdict: %v", verdict)
 		}
 		s.judge.engine().accepts = real
-		if problems := s.Check([]byte(`"no object"`)).Problems; len(problems) != 1 {
+		if problems := s.Check(context.Background(), []byte(`"no object"`)).Problems; len(problems) != 1 {
 			t.Errorf("the next call: %v", problems)
 		}
 	}
@@ -300,11 +180,11 @@ func TestPatternBudget(t *testing.T) {
 	for i := range 200 {
 		properties = append(properties, fmt.Sprintf(`"p%03d":{"pattern":"^[a-z]{900}%d$"}`, i, i))
 	}
-	s := patient(`{"properties":{` + strings.Join(properties, ",") + `}}`)
-	if problems := s.Check([]byte(`{"p000":"no"}`)).Problems; len(problems) != 1 {
+	s := newFor(`{"properties":{` + strings.Join(properties, ",") + `}}`)
+	if problems := s.Check(context.Background(), []byte(`{"p000":"no"}`)).Problems; len(problems) != 1 {
 		t.Errorf("the first pattern: %v", problems)
 	}
-	if problems := s.Check([]byte(`{"p199":"no"}`)).Problems; problems != nil {
+	if problems := s.Check(context.Background(), []byte(`{"p199":"no"}`)).Problems; problems != nil {
 		t.Errorf("the last pattern: %v", problems)
 	}
 }
@@ -312,28 +192,28 @@ func TestPatternBudget(t *testing.T) {
 // TestDisagreement has a library that refuses what explain finds nothing wrong
 // with.
 func TestDisagreement(t *testing.T) {
-	s := patient(`{"type":"object"}`)
+	s := newFor(`{"type":"object"}`)
 	if why := s.Unjudged(); why != "" {
 		t.Fatal(why)
 	}
 	s.judge.engine().accepts = func(any) bool { return false }
-	if problems := s.Check([]byte(`{}`)).Problems; problems != nil {
+	if problems := s.Check(context.Background(), []byte(`{}`)).Problems; problems != nil {
 		t.Errorf("problems: %v", problems)
 	}
 }
 
 func TestConcurrent(t *testing.T) {
 	for _, declared := range []string{"", draft7Declared + ","} {
-		s := patient(`{` + declared + `"properties":{"a":{"$ref":"#/$defs/s"},"b":{"uniqueItems":true}},"required":["a"],"$defs":{"s":{"type":"string"}}}`)
+		s := newFor(`{` + declared + `"properties":{"a":{"$ref":"#/$defs/s"},"b":{"uniqueItems":true}},"required":["a"],"$defs":{"s":{"type":"string"}}}`)
 		good, bad := []byte(`{"a":"x","b":[1,2]}`), []byte(`{"b":[1,1]}`)
 		var callers sync.WaitGroup
 		for range 8 {
 			callers.Go(func() {
 				for range 50 {
-					if problems := s.Check(good).Problems; problems != nil {
+					if problems := s.Check(context.Background(), good).Problems; problems != nil {
 						t.Errorf("good: %v", problems)
 					}
-					if problems := s.Check(bad).Problems; len(problems) != 2 {
+					if problems := s.Check(context.Background(), bad).Problems; len(problems) != 2 {
 						t.Errorf("bad: %v", problems)
 					}
 				}
@@ -353,7 +233,7 @@ func BenchmarkCheck(b *testing.B) {
 			value := []byte(`{"path":"/tmp/a","tail":5,"mode":"r"}`)
 			b.ReportAllocs()
 			for b.Loop() {
-				if s.Check(value).Problems != nil {
+				if s.Check(context.Background(), value).Problems != nil {
 					b.Fatal("refused")
 				}
 			}

@@ -100,7 +100,7 @@ func (r *reducer) byPattern(n rawjson.Node) (rules []patternProperty) {
 
 // value decodes a value. A number that is out of range gives the schema up.
 func (r *reducer) value(n rawjson.Node) any {
-	value, _, err := decode(n.Raw())
+	value, err := decode(n.Raw(), maxSchemaNodes)
 	if err != nil {
 		r.fail("%w", err)
 	}
@@ -189,8 +189,13 @@ func (r *reducer) strictLimits(out *rule, n rawjson.Node) {
 
 // appendNew appends the items that the list does not have yet.
 func appendNew(list []string, items ...string) []string {
+	known := map[string]bool{}
+	for _, item := range list {
+		known[item] = true
+	}
 	for _, item := range items {
-		if !slices.Contains(list, item) {
+		if !known[item] {
+			known[item] = true
 			list = append(list, item)
 		}
 	}

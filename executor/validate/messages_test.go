@@ -1,10 +1,10 @@
 package validate
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"mcpx/internal/schema"
 )
@@ -221,8 +221,8 @@ func TestModernProblems(t *testing.T) {
 }
 
 func TestWant(t *testing.T) {
-	s := patient(`{"properties":{"filter":{"anyOf":[{"type":"object"},{"type":"null"}]}},"required":["a"]}`)
-	problems := s.Check([]byte(`{"filter":"{}"}`)).Problems
+	s := newFor(`{"properties":{"filter":{"anyOf":[{"type":"object"},{"type":"null"}]}},"required":["a"]}`)
+	problems := s.Check(context.Background(), []byte(`{"filter":"{}"}`)).Problems
 	if len(problems) != 2 || problems[0].Want != nil || !slices.Equal(problems[1].Want, []string{"object", "null"}) || !slices.Equal(problems[1].Path, []string{"filter"}) {
 		t.Errorf("problems are %#v", problems)
 	}
@@ -238,12 +238,12 @@ func TestDescribe(t *testing.T) {
 
 func checkLines(t *testing.T, schema, value string, want []string) {
 	t.Helper()
-	s := patient(schema)
+	s := newFor(schema)
 	if why := s.Unjudged(); why != "" {
 		t.Fatalf("not judged: %s", why)
 	}
 	var got []string
-	for _, p := range s.Check([]byte(value)).Problems {
+	for _, p := range s.Check(context.Background(), []byte(value)).Problems {
 		got = append(got, p.String())
 	}
 	if why := s.Unjudged(); why != "" {
@@ -254,16 +254,12 @@ func checkLines(t *testing.T, schema, value string, want []string) {
 	}
 }
 
-// patient is New for tests that are not about time, on any machine.
-func patient(text string) *Validator {
-	s := New(schema.New([]byte(text)))
-	s.limit = time.Minute
-	return s
-}
+// newFor returns a Validator for the text of a schema.
+func newFor(text string) *Validator { return New(schema.New([]byte(text))) }
 
 func decoded(t testing.TB, text string) any {
 	t.Helper()
-	value, _, err := decode([]byte(text))
+	value, err := decode([]byte(text), maxArgumentsNodes)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

@@ -95,12 +95,7 @@ func (n *noter) mayBe(r *rule, value any) bool {
 	if r.never || len(r.types) > 0 && !hasType(value, r.types) {
 		return false
 	}
-	for _, allowed := range [][]any{r.constant, r.enum} {
-		if len(allowed) > 0 && (!n.step(len(allowed)) || !containsValue(allowed, value)) {
-			return false
-		}
-	}
-	return true
+	return n.step(1) && r.refusal(value) == nil
 }
 
 // strayNames returns the properties that no rule declares and whose names are close to a
@@ -111,7 +106,7 @@ func (n *noter) strayNames(rules []*rule, value any, at []string) (found []findi
 		found = n.strayNamesOf(all, object, at)
 	}
 	for key, member := range members(value) {
-		if name := typeName(member); name != "object" && name != "array" {
+		if name := typeName(member); name != "object" && name != "array" || !n.step(1+len(all)/8) {
 			continue
 		}
 		var inside []*rule
@@ -178,12 +173,14 @@ func (n *noter) declared(r *rule, key string) []*rule {
 	return r.declared(key)
 }
 
-// inside returns the rules for a member or an element of a value. The rule of an element may
-// be nil.
+// inside returns the rules for a member or an element of a value.
 func (n *noter) inside(r *rule, value any, key string) []*rule {
 	if _, isArray := value.([]any); isArray {
 		i, _ := strconv.Atoi(key)
-		return []*rule{r.ofItem(i)}
+		if item := r.ofItem(i); item != nil && n.step(1) {
+			return []*rule{item}
+		}
+		return nil
 	}
 	rules := n.declared(r, key)
 	if len(rules) == 0 && r.additionalProperties != nil {

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,8 +52,8 @@ func TestNotes(t *testing.T) {
 			`arguments.at: expected date (YYYY-MM-DD), got "x"; sent as it is`, `arguments.paht: unknown property, sent as it is; did you mean "path"?`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := patient(c.schema)
-			verdict := s.Check([]byte(c.value))
+			s := newFor(c.schema)
+			verdict := s.Check(context.Background(), []byte(c.value))
 			if verdict.Problems != nil {
 				t.Fatalf("problems: %v", verdict.Problems)
 			}
@@ -106,7 +107,7 @@ func TestNotesAreBounded(t *testing.T) {
 		"many elements":  {`{"items":{"allOf":[{"format":"date"},{"format":"uri"}]}}`, `[` + strings.Repeat(`"x",`, 100_000) + `"x"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root, _, err := reduce(schema.New([]byte(c.schema)))
+			root, err := reduce(schema.New([]byte(c.schema)))
 			if err != nil {
 				t.Fatal(err)
 			}

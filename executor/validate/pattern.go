@@ -36,7 +36,7 @@ func (r *reducer) pattern(ecma string) (p *pattern, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	p = &pattern{re, ecma}
+	p = &pattern{re, ecma, len(program.Inst)}
 	r.patterns[ecma] = p
 	r.patternSteps += len(program.Inst)
 	return p, true

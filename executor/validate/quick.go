@@ -41,7 +41,7 @@ const maxQuick = 64
 // newQuick returns nil if quick does not understand the rule.
 func newQuick(r *rule) *quick {
 	rest := *r
-	rest.named, rest.types, rest.properties, rest.required, rest.additionalProperties = false, nil, nil, nil, nil
+	rest.named, rest.size, rest.types, rest.properties, rest.required, rest.additionalProperties = false, 0, nil, nil, nil, nil
 	if !isZero(rest) || len(r.types) > 0 && !slices.Contains(r.types, "object") || len(r.properties) > maxQuick {
 		return nil
 	}
@@ -65,7 +65,7 @@ func isZero(r rule) bool { return reflect.ValueOf(r).IsZero() }
 // newQuickValue returns nil if quick does not understand the rule.
 func newQuickValue(r *rule) *quickValue {
 	rest := *r
-	rest.named, rest.types, rest.enum, rest.minimum, rest.maximum, rest.items, rest.format = false, nil, nil, "", "", nil, nil
+	rest.named, rest.size, rest.types, rest.enum, rest.enumKeys, rest.minimum, rest.maximum, rest.items, rest.format = false, 0, nil, nil, nil, "", "", nil, nil
 	if !isZero(rest) {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"context"
 	"testing"
 
 	parsed "mcpx/internal/schema"
@@ -31,7 +32,7 @@ func TestQuick(t *testing.T) {
 		`[]`:                                        false,
 		`{"path":"x"`:                               false,
 	} {
-		s := patient(schema)
+		s := newFor(schema)
 		if s.Accepts([]byte(value)) {
 			t.Errorf("%s is accepted before the schema is compiled", value)
 		}
@@ -55,7 +56,7 @@ func FuzzQuick(f *testing.F) {
 		if !s.Accepts(value) {
 			return
 		}
-		if verdict := s.Check(value); len(verdict.Problems)+len(verdict.Notes) > 0 {
+		if verdict := s.Check(context.Background(), value); len(verdict.Problems)+len(verdict.Notes) > 0 {
 			t.Errorf("%s accepts %s at a glance, but: %v", schema, value, verdict)
 		}
 	})
@@ -74,7 +75,7 @@ func BenchmarkAccepts(b *testing.B) {
 	})
 	b.Run("whole", func(b *testing.B) {
 		for b.Loop() {
-			if len(s.Check(value).Problems) > 0 {
+			if len(s.Check(context.Background(), value).Problems) > 0 {
 				b.Fatal("refused")
 			}
 		}

@@ -9,9 +9,8 @@ import (
 )
 
 // reduce turns a schema into rules. It drops everything that cannot be judged, which
-// may widen what the schema accepts but never narrows it. isCheap reports whether a check
-// takes at most the size of the schema times the size of the value.
-func reduce(s *schema.Schema) (root *rule, isCheap bool, err error) {
+// may widen what the schema accepts but never narrows it.
+func reduce(s *schema.Schema) (root *rule, err error) {
 	r := newReducer(s)
 	root = r.run()
 	if r.err == nil && r.misjudged() {
@@ -22,13 +21,11 @@ func reduce(s *schema.Schema) (root *rule, isCheap bool, err error) {
 	if r.err == nil && r.innerID && r.followed {
 		r.err = errors.New("references next to an inner $id")
 	}
-	isCheap = len(r.rules) <= maxInlineNodes
 	lengths := map[*rule]int{}
 	for _, rule := range r.rules {
 		r.inPlaceLength(rule, lengths)
-		isCheap = isCheap && !rule.costly()
 	}
-	return root, isCheap, r.err
+	return root, r.err
 }
 
 // reducer makes the rules of one schema.
@@ -103,7 +100,7 @@ func (r *reducer) rule(n rawjson.Node) *rule {
 		}
 		return known
 	}
-	out := &rule{never: n.Kind() == 'f'}
+	out := &rule{never: n.Kind() == 'f', size: len(n.Raw())}
 	r.rules[n] = out
 	before := r.losses
 	if n.Kind() == '{' {
@@ -119,7 +116,7 @@ func (r *reducer) fill(out *rule, n rawjson.Node) {
 		r.losses++ // an annotation here, an assertion elsewhere
 	}
 	if n.Get("nullable").Kind() == 't' { // as in OpenAPI
-		inner := &rule{}
+		inner := &rule{size: out.size}
 		out.anyOf = []*rule{inner, {types: typeNames{"null"}}}
 		out = inner
 		r.losses++
@@ -149,6 +146,7 @@ func (r *reducer) fill(out *rule, n rawjson.Node) {
 	r.items(out, n)
 	r.dependencies(out, n.Get("dependencies"))
 	relax(out, n, widened)
+	out.enumKeys = keysOf(out.enum)
 	if r.losses > before {
 		out.unevaluatedProperties, out.unevaluatedItems = nil, nil
 	}

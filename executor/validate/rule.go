@@ -14,6 +14,7 @@ import (
 type rule struct {
 	never bool // the schema false
 	named bool // a reference leads here
+	size  int  // bytes of the schema
 
 	ref                 *rule
 	allOf, anyOf, oneOf []*rule
@@ -24,6 +25,7 @@ type rule struct {
 	types    typeNames
 	constant constant
 	enum     []any
+	enumKeys map[string]bool // the values of enum, canonical
 
 	properties                   map[string]*rule
 	patternProperties            []patternProperty // sorted by pattern
@@ -68,6 +70,7 @@ type patternProperty struct {
 type pattern struct {
 	*regexp.Regexp
 	written string // as in the schema
+	size    int    // instructions
 }
 
 // keyword is a row of the keywords. The type of its field decides how it is read and
@@ -131,10 +134,4 @@ var keywords = map[string]keyword{
 func (r *rule) inPlace() []*rule {
 	list := slices.Concat([]*rule{r.ref, r.not, r.condition, r.then, r.otherwise}, r.allOf, r.anyOf, r.oneOf)
 	return slices.AppendSeq(list, maps.Values(r.dependentSchemas))
-}
-
-// costly reports whether checking r can take more than the size of the schema times
-// the size of the value.
-func (r *rule) costly() bool {
-	return r.ref != nil || len(r.patternProperties) > 0 || r.uniqueItems || r.unevaluatedProperties != nil || r.unevaluatedItems != nil
 }

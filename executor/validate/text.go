@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 )
 
@@ -21,7 +25,7 @@ const (
 // Describe names a JSON value by its type and beginning, as problems do:
 // `string "three"`.
 func Describe(raw []byte) string {
-	value, _, err := decode(raw)
+	value, err := decode(raw, math.MaxInt)
 	if err != nil {
 		return err.Error()
 	}
@@ -64,17 +68,52 @@ func showUpTo(v any, n int) string {
 		}
 		return quoted
 	}
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
+	return clip(string(appendHead(nil, v, n)), n)
+}
+
+// appendHead appends a value as JSON. It may end early, after more than n characters.
+func appendHead(b []byte, v any, n int) []byte {
+	switch v := v.(type) {
+	case string:
+		head, _ := cut(v, n+1)
+		return rawjson.AppendString(b, head)
+	case []any:
+		b = append(b, '[')
+		for i, item := range v {
+			if len(b) > n*utf8.UTFMax {
+				return b
+			}
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendHead(b, item, n)
+		}
+		return append(b, ']')
+	case map[string]any:
+		b = append(b, '{')
+		for i, key := range slices.Sorted(maps.Keys(v)) {
+			if len(b) > n*utf8.UTFMax {
+				return b
+			}
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendHead(b, key, n), ':')
+			b = appendHead(b, v[key], n)
+		}
+		return append(b, '}')
+	}
+	var whole bytes.Buffer
+	encoder := json.NewEncoder(&whole)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
-		return "…"
+		return append(b, "…"...)
 	}
-	return clip(strings.TrimSpace(b.String()), n)
+	return append(b, bytes.TrimSpace(whole.Bytes())...)
 }
 
 // showRule returns a rule as JSON Schema, shortened.
-func showRule(r *rule) string { return show((&document{root: r, modern: true}).body(r)) }
+func showRule(r *rule) string { return show((&document{root: r, modern: true, isShown: true}).body(r)) }
 
 // clip shortens a text to n characters and escapes unprintable ones.
 func clip(s string, n int) string {
@@ -132,46 +171,64 @@ const (
 	// maxAllowedShown bounds the characters of one allowed value.
 	maxAllowedShown = 4000
 
-	// maxComparisons bounds the search for near values: characters of the value times
-	// characters of all allowed ones.
-	maxComparisons = 300_000
+	// maxEagerBytes bounds the allowed values that are compared with a wrong one before it is
+	// known whether the problem is reported.
+	maxEagerBytes = 1000
+
+	// maxLongLists is how many problems have lists of more allowed values.
+	maxLongLists = 5
 )
 
 // wrongValue reports a value that an enum or const does not have, and the values that
-// it has, the nearest first.
+// it has, the nearest first. If these are many, report lists them.
 func wrongValue(allowed []any, value any, at []string) finding {
-	f := finding{allowed: allowed}
-	hint := ""
-	if got, ok := value.(string); ok && len(allowed) > 1 {
-		if near := suggest(got, onlyStrings(allowed)); near != "" {
-			hint = fmt.Sprintf("; did you mean %s?", showUpTo(near, maxAllowedShown))
-		}
-		allowed = nearestFirst(got, allowed)
+	f := finding{allowed: allowed, got: value}
+	if f.isLong = areLong(allowed); f.isLong {
+		f.Problem = problem(at, "expected one of %s, got %s", plain.Count(len(allowed), "value"), show(value)).Problem
+		return f
 	}
-	f.Problem = problem(at, "expected %s, got %s%s", allowedList(allowed), show(value), hint).Problem
+	f.Problem = problem(at, "%s", f.listAllowed()).Problem
 	return f
 }
 
-func onlyStrings(values []any) (texts []string) {
+// areLong reports whether values have more than maxEagerBytes.
+func areLong(values []any) bool {
+	size := 0
 	for _, v := range values {
-		if text, ok := v.(string); ok {
+		if size += len(appendHead(nil, v, maxShown)); size > maxEagerBytes {
+			return true
+		}
+	}
+	return false
+}
+
+// listAllowed returns the text of a problem with all allowed values.
+func (f finding) listAllowed() string {
+	allowed, hint := f.allowed, ""
+	if got, ok := f.got.(string); ok && len(allowed) > 1 {
+		texts := shortTexts(allowed)
+		if near := suggest(got, texts); near != "" {
+			hint = fmt.Sprintf("; did you mean %s?", showUpTo(near, maxAllowedShown))
+		}
+		allowed = nearestFirst(got, texts, allowed)
+	}
+	return fmt.Sprintf("expected %s, got %s%s", allowedList(allowed), show(f.got), hint)
+}
+
+// shortTexts returns the values that a text is compared with: strings that a caller may have
+// misspelled.
+func shortTexts(values []any) (texts []string) {
+	for _, v := range values {
+		if text, ok := v.(string); ok && len(text) <= maxEagerBytes {
 			texts = append(texts, text)
 		}
 	}
 	return texts
 }
 
-// nearestFirst returns the values with those first that are like a text.
-func nearestFirst(got string, values []any) []any {
+// nearestFirst returns the values with those of texts first that are like a text.
+func nearestFirst(got string, texts []string, values []any) []any {
 	got, _ = cut(got, maxCompared)
-	texts := onlyStrings(values)
-	work := 0
-	for i, text := range texts {
-		if work += (1 + len(got)) * len(text); work > maxComparisons {
-			texts = texts[:i]
-			break
-		}
-	}
 	var sorted []any
 	near := map[string]bool{}
 	for _, text := range nearest.Words(got, texts, len(texts)) {

@@ -13,82 +13,64 @@
 package validate
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
 )
 
 const (
-	timeLimit = 250 * time.Millisecond // for compiling, and for one check
-
 	maxSchemaDepth    = 100
 	maxSchemaNodes    = 20_000
 	maxArgumentsNodes = 200_000
-	maxInlineNodes    = 2_000 // a schema and arguments of this size need no timer
 
-	// maxOverdue limits the checks, of all schemas, that still run after their time
-	// limit. While there are that many, no further costly check starts.
-	maxOverdue = 4
+	// A check of more bytes, or with more steps, is costly.
+	cheapBytes = 64 << 10
+	cheapSteps = 500_000
 )
 
 var (
-	errTimeout   = errors.New("took too long")
-	errBusy      = errors.New("earlier checks that took too long are still running")
 	errDeep      = errors.New("nested too deep")
 	errMany      = errors.New("too many values")
 	errSurrogate = errors.New("half of a surrogate pair") // decoding makes different strings equal
 )
 
-// overdue counts the checks that still run after their limit.
-var overdue atomic.Int32
+// slots bounds the costly checks that run at the same time, and with them their memory. Half
+// of the processors are left for everything else.
+var slots = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
 // Validator checks values against one schema. It is safe for concurrent use.
 type Validator struct {
 	schema *schema.Schema
-	limit  time.Duration
 
 	once  sync.Once
 	ready atomic.Bool // judge and err are set
 	judge judge
 	err   error // why the schema cannot be judged
-
-	// A costly check cannot be stopped, so a schema has one at a time. Its caller
-	// holds turn while it waits.
-	turn      chan struct{}
-	isOverdue atomic.Bool // a check that exceeded its limit still runs
 }
 
 // judge is a compiled schema.
 type judge struct {
-	quick   *quick         // nil for most schemas that are not flat
-	isCheap bool           // a check takes at most size of schema × size of arguments
-	engine  func() *engine // judges whatever quick does not accept
+	quick  *quick         // nil for most schemas that are not flat
+	engine func() *engine // judges whatever quick does not accept
 }
 
 // New returns a Validator for a tool's input schema. The work is done on first use.
-func New(s *schema.Schema) *Validator {
-	return &Validator{schema: s, limit: timeLimit, turn: make(chan struct{}, 1)}
-}
+func New(s *schema.Schema) *Validator { return &Validator{schema: s} }
 
 // Unjudged returns why the schema is never enforced, "" if it is. The first call
-// compiles the schema and waits no longer than the limit. A schema that takes
-// longer is enforced once it is compiled.
+// compiles the schema, which takes no longer than its size allows; others wait for that.
 func (v *Validator) Unjudged() string {
 	v.once.Do(func() {
-		compiled := make(chan struct{})
-		go func() {
-			defer close(compiled)
-			v.judge, v.err = recovered(func() (judge, error) { return compile(v.schema) })
-			v.ready.Store(true)
-		}()
-		wait(compiled, v.limit)
+		v.judge, v.err = recovered(func() (judge, error) { return compile(v.schema) })
+		v.ready.Store(true)
 	})
-	if v.ready.Load() && v.err != nil {
+	if v.err != nil {
 		return "compile: " + v.err.Error()
 	}
 	return ""
@@ -112,9 +94,10 @@ type Verdict struct {
 	Unchecked string // why the arguments were not checked, "" if they were
 }
 
-// Check checks arguments. They stay unchecked if they cannot be judged, or if that takes
-// too long, but under every schema they must be JSON without duplicate keys.
-func (v *Validator) Check(raw []byte) Verdict {
+// Check checks arguments. They stay unchecked if they cannot be judged, if that takes more
+// than maxSteps, or if ctx ends, but under every schema they must be JSON without duplicate
+// keys. A costly check waits until others have ended.
+func (v *Validator) Check(ctx context.Context, raw []byte) Verdict {
 	if err := rawjson.Check(raw); err != nil {
 		return Verdict{Problems: []Problem{{Text: err.Error()}}}
 	}
@@ -124,61 +107,53 @@ func (v *Validator) Check(raw []byte) Verdict {
 	if why := v.Unjudged(); why != "" {
 		return Verdict{Unchecked: why}
 	}
-	verdict, err := v.run(raw)
+	verdict, err := recovered(func() (Verdict, error) { return v.check(ctx, raw) })
 	if err != nil {
 		return Verdict{Unchecked: "check: " + err.Error()}
 	}
 	return verdict
 }
 
-// run runs a check: here if it surely ends soon, and else for no longer than the limit.
-func (v *Validator) run(raw []byte) (Verdict, error) {
-	arguments, nodes, err := decode(raw)
-	switch {
-	case err != nil:
-		return Verdict{}, err
-	case !v.ready.Load():
-		return Verdict{}, errors.New("the schema is still being compiled")
-	case rawjson.HasLoneSurrogate(raw):
+func (v *Validator) check(ctx context.Context, raw []byte) (Verdict, error) {
+	if rawjson.HasLoneSurrogate(raw) {
 		return Verdict{}, errSurrogate
-	case nodes > maxArgumentsNodes:
-		return Verdict{}, errMany
 	}
-	check := func() (Verdict, error) { return v.judge.engine().check(arguments), nil }
-	if v.judge.isCheap && nodes <= maxInlineNodes {
-		return recovered(check)
+	isCostly := len(raw) > cheapBytes
+	if isCostly {
+		if err := acquire(ctx); err != nil {
+			return Verdict{}, err
+		}
+		defer release()
 	}
-	return v.checkWithin(check)
+	arguments, err := decode(raw, maxArgumentsNodes)
+	if err != nil {
+		return Verdict{}, err
+	}
+	engine := v.judge.engine()
+	steps, err := countSteps(ctx, engine.rule, arguments, maxSteps)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if steps > cheapSteps && !isCostly {
+		if err := acquire(ctx); err != nil {
+			return Verdict{}, err
+		}
+		defer release()
+	}
+	return engine.check(ctx, arguments)
 }
 
-// checkWithin runs a check that might take long and waits no longer than the limit.
-// gojsonschema takes no context, so the check itself runs to its end. Until then,
-// no other check starts for this schema: errBusy.
-func (v *Validator) checkWithin(check func() (Verdict, error)) (Verdict, error) {
-	v.turn <- struct{}{}
-	defer func() { <-v.turn }()
-	if v.isOverdue.Load() || overdue.Load() >= maxOverdue {
-		return Verdict{}, errBusy
+// acquire waits for a slot. If ctx ends first, it returns the cause.
+func acquire(ctx context.Context) error {
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	var verdict Verdict
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		verdict, err = recovered(check)
-	}()
-	if wait(done, v.limit) {
-		return verdict, err
-	}
-	v.isOverdue.Store(true)
-	overdue.Add(1)
-	go func() {
-		<-done
-		v.isOverdue.Store(false)
-		overdue.Add(-1)
-	}()
-	return Verdict{}, errTimeout
 }
+
+func release() { <-slots }
 
 func compile(s *schema.Schema) (judge, error) {
 	root, err := s.Root()
@@ -192,30 +167,11 @@ func compile(s *schema.Schema) (judge, error) {
 	case root.Tree().Len() > maxSchemaNodes:
 		return judge{}, errMany
 	}
-	rules, isCheap, err := reduce(s)
+	rules, err := reduce(s)
 	if err != nil {
 		return judge{}, err
 	}
-	return judge{quick: newQuick(rules), isCheap: isCheap, engine: newEngine(s)}, nil
-}
-
-// waitSteps is how many steps wait makes.
-const waitSteps = 10
-
-// wait waits until done is closed, but no longer than limit, and reports whether it
-// was closed. It waits in steps: when the whole machine stops for a while, no more
-// than two steps pass.
-func wait(done <-chan struct{}, limit time.Duration) bool {
-	tick := time.NewTicker(max(limit/waitSteps, 1))
-	defer tick.Stop()
-	for range waitSteps {
-		select {
-		case <-done:
-			return true
-		case <-tick.C:
-		}
-	}
-	return false
+	return judge{quick: newQuick(rules), engine: newEngine(s)}, nil
 }
 
 // recovered calls f and returns a panic as an error.

@@ -15,22 +15,25 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// decode decodes a value, with numbers as json.Number, and counts the values in it. It fails
-// for a number that is out of range.
-func decode(raw []byte) (value any, nodes int, err error) {
+// decode decodes a value, with numbers as json.Number. It fails for a number that is out of
+// range, and for more than limit values.
+func decode(raw []byte, limit int) (value any, err error) {
 	root, err := rawjson.Parse(raw)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
+	}
+	if root.Tree().Len() > limit {
+		return nil, errMany
 	}
 	for scalar := range root.Scalars() {
 		if scalar.IsNumber() && !isInRange(string(scalar.Raw())) {
-			return nil, 0, errors.New("a number out of range")
+			return nil, errors.New("a number out of range")
 		}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	err = decoder.Decode(&value)
-	return value, root.Tree().Len(), err
+	return value, err
 }
 
 // Numbers are limited to a size at which exact arithmetic is cheap, and to the range
@@ -87,6 +90,14 @@ func distinct(values []any) (list []any) {
 		}
 	}
 	return list
+}
+
+// keysOf returns the canonical texts of values, nil if there are none.
+func keysOf(values []any) (keys map[string]bool) {
+	for _, value := range values {
+		add(&keys, canonical(value), true)
+	}
+	return keys
 }
 
 // canonical returns a text that equal values share: 1 and 1.0 are equal, and so are

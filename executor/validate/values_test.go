@@ -10,7 +10,7 @@ import (
 )
 
 // TestAllowedListIsBounded: a list of allowed values has at most 300 tokens, shows the
-// nearest value, and says how many there are.
+// nearest value of all, and says how many there are.
 func TestAllowedListIsBounded(t *testing.T) {
 	for name, value := range map[string]func(i int) any{
 		"words":   func(i int) any { return fmt.Sprintf("region-%d-zone", i) },
@@ -19,19 +19,19 @@ func TestAllowedListIsBounded(t *testing.T) {
 		"kanji":   func(i int) any { return fmt.Sprintf("東京都新宿区西新宿%d丁目", i) },
 		"rare":    func(i int) any { return fmt.Sprintf("鬱龍麤%d驫讖", i) },
 		"objects": func(i int) any { return map[string]any{"id": json.Number(fmt.Sprint(i)), "k": "\x00\u202e"} },
-		"huge":    func(i int) any { return strings.Repeat(fmt.Sprint(i), 5000) },
-		"hostile": func(i int) any { return strings.Repeat("\U000e0001", 2000) + fmt.Sprint(i) },
+		"huge":    func(i int) any { return strings.Repeat(fmt.Sprint(i), 1000) },
+		"hostile": func(i int) any { return strings.Repeat("\U000e0001", 500) + fmt.Sprint(i) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var values []any
-			for i := range 3000 {
+			for i := range 1500 {
 				values = append(values, value(i))
 			}
-			text := wrongValue(values, "region-29-zoen", nil).Text
+			text := report([]finding{wrongValue(values, "region-1429-zoen", nil)})[0].Text
 			if n := tokens.Count(allowedList(values)); n > 300 {
 				t.Errorf("%d tokens: %s", n, text)
 			}
-			if name == "words" && !strings.HasPrefix(text, `expected "region-29-zone", `) || !strings.Contains(text, "…") {
+			if name == "words" && !strings.HasPrefix(text, `expected "region-1429-zone", `) || !strings.Contains(text, "…") {
 				t.Errorf("the list is %.200s", text)
 			}
 			if strings.ContainsAny(text, "\x00\n\u202e") || len(text) > 10_000 {

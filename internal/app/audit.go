@@ -34,8 +34,10 @@ type audit struct {
 // auditLine is a line of the file.
 type auditLine struct {
 	Time      string         `json:"time"`
-	Caller    string         `json:"caller,omitempty"` // a token's name, or issuer and subject; none: a caller without a name
-	Client    string         `json:"client,omitempty"`
+	Caller    string         `json:"caller,omitempty"`         // a token's name, or issuer and subject; none: a caller without a name
+	Client    string         `json:"client,omitempty"`         // the ID of the client session
+	Program   string         `json:"client_name,omitempty"`    // as the client reports itself
+	Version   string         `json:"client_version,omitempty"` // of the program
 	Schema    string         `json:"schema"`
 	Server    string         `json:"server"`
 	Tool      string         `json:"tool"`      // or the method of another request
@@ -95,7 +97,7 @@ func readKey(path string) ([]byte, error) {
 func (a *audit) line(e executor.Event) []byte {
 	l := auditLine{
 		Time:   time.Now().UTC().Format(time.RFC3339Nano),
-		Caller: e.Caller, Client: e.Client, Schema: e.Schema, Server: shortName(e.Server), Tool: shortName(e.Tool),
+		Caller: e.Caller, Client: e.Client, Program: e.Program.Name, Version: e.Program.Version, Schema: e.Schema, Server: shortName(e.Server), Tool: shortName(e.Tool),
 		Arguments: map[string]int{}, Outcome: e.Outcome,
 		MS: float64(e.Took.Microseconds()) / 1000, BytesIn: e.BytesIn, BytesOut: e.BytesOut,
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpx/executor"
+	"mcpx/internal/upstream"
 )
 
 func TestAuditLines(t *testing.T) {
@@ -19,7 +20,8 @@ func TestAuditLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := executor.Event{
-		Caller: "ci", Client: "http-1", Schema: "default", Server: "files", Tool: "read", Outcome: "ok",
+		Program: upstream.Program{Name: "claude-code", Version: "2.0.31"},
+		Caller:  "ci", Client: "http-1", Schema: "default", Server: "files", Tool: "read", Outcome: "ok",
 		Took: 1500 * time.Microsecond, BytesIn: 23, BytesOut: 9, Arguments: []byte(`{"path":"/top/secret","n":12345678901234567890}`),
 	}
 	read := executor.Event{Schema: "default", Server: "files", Method: "resources/read", Tool: "resources/read file:///top/secret", Outcome: "ok", Arguments: []byte(`{"uri":"file:///top/secret"}`)}
@@ -54,7 +56,7 @@ func TestAuditLines(t *testing.T) {
 		t.Fatalf("%+v", lines)
 	}
 	first := lines[0]
-	if first.Caller != "ci" || first.Client != "http-1" || first.Tool != "read" || first.MS != 1.5 || first.Arguments["path"] != 13 || first.Arguments["n"] != 20 || first.BytesIn != 23 || first.BytesOut != 9 {
+	if first.Caller != "ci" || first.Program != "claude-code" || first.Version != "2.0.31" || first.Client != "http-1" || first.Tool != "read" || first.MS != 1.5 || first.Arguments["path"] != 13 || first.Arguments["n"] != 20 || first.BytesIn != 23 || first.BytesOut != 9 {
 		t.Errorf("%+v", first)
 	}
 }

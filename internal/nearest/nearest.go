@@ -15,17 +15,19 @@ func Word(word string, known []string) string {
 	a := fold(word)
 	for _, k := range known {
 		b := fold(k)
-		if max(len(a), len(b))-min(len(a), len(b)) > maxTypos {
-			continue // the distance of long words takes time
-		}
-		if d := distance(a, b); d < least && d <= typos(a, b) {
+		if d := distance(a, b, maxTypos); d < least && d <= typos(a, b) {
 			best, least = k, d
 		}
 	}
 	return best
 }
 
-const maxTypos = 2
+const (
+	maxTypos = 2
+
+	// maxDistance bounds the distances that are told apart, and with it the work for a word.
+	maxDistance = 12
+)
 
 // typos returns how many typos two words may differ in: none below three letters,
 // one from three, two from six.
@@ -42,16 +44,16 @@ func Words(word string, known []string, limit int) []string {
 		cost int
 	}
 	var found []candidate
-	a := fold(word)
+	a, parts := fold(word), partsOf(word)
 	for _, k := range known {
 		b := fold(k)
-		cost := distance(a, b)
+		cost := distance(a, b, maxDistance)
 		switch {
 		case cost <= typos(a, b):
 		case len(a) > 2 && strings.Contains(string(b), string(a)), len(b) > 2 && strings.Contains(string(a), string(b)):
-			cost = 10 + cost
-		case sharesPart(word, k):
-			cost = 100 + cost
+			cost = 10 + abs(len(a)-len(b))
+		case slices.ContainsFunc(partsOf(k), func(part string) bool { return len(part) > 2 && slices.Contains(parts, part) }):
+			cost = 1_000_000 + cost
 		default:
 			continue
 		}
@@ -69,41 +71,47 @@ var separators = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
 
 func fold(word string) []rune { return []rune(separators.Replace(strings.ToLower(word))) }
 
-// sharesPart reports whether two names have a part of more than two letters in
-// common, as list_issues and search_issues do.
-func sharesPart(a, b string) bool {
-	parts := strings.FieldsFunc(strings.ToLower(a), separator)
-	for _, part := range strings.FieldsFunc(strings.ToLower(b), separator) {
-		if len(part) > 2 && slices.Contains(parts, part) {
-			return true
-		}
-	}
-	return false
+// partsOf returns the parts of a name: list_issues and search_issues have one in common.
+func partsOf(name string) []string {
+	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("_- ./", r) })
 }
 
-func separator(r rune) bool { return strings.ContainsRune("_- ./", r) }
-
 // distance counts the characters to add, drop, change or swap with the next to turn
-// a into b.
-func distance(a, b []rune) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+// a into b. If these are more than limit, it returns limit+1.
+func distance(a, b []rune, limit int) int {
+	if abs(len(a)-len(b)) > limit {
+		return limit + 1
+	}
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
 	for i, x := range a {
-		row := make([]int, len(b)+1)
-		row[0] = i + 1
-		for j, y := range b {
+		// Only the cells at most limit away from the diagonal count. Those beside them are too
+		// far.
+		from, to := max(0, i-limit), min(len(b), i+limit+1)
+		row[from] = i + 1
+		if from > 0 {
+			row[from] = limit + 1
+		}
+		for j := from; j < to; j++ {
+			y := b[j]
 			change := last[j]
 			if x != y {
 				change++
 			}
-			row[j+1] = min(change, last[j+1]+1, row[j]+1)
+			above := limit + 1
+			if j+1 <= i+limit {
+				above = last[j+1]
+			}
+			row[j+1] = min(change, above+1, row[j]+1)
 			if i > 0 && j > 0 && x == b[j-1] && y == a[i-1] {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
 		}
-		before, last = last, row
+		before, last, row = last, row, before
 	}
-	return last[len(b)]
+	return min(last[len(b)], limit+1)
 }
+
+func abs(n int) int { return max(n, -n) }

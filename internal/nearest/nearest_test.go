@@ -1,6 +1,7 @@
 package nearest
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -41,4 +42,38 @@ func TestWords(t *testing.T) {
 	if got := Words("issue", known, 1); !slices.Equal(got, []string{"get_issue"}) {
 		t.Errorf("the nearest is %q", got)
 	}
+}
+
+// TestDistance compares the distance within a limit with the plain definition.
+func TestDistance(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	random := func() []rune {
+		word := make([]rune, r.IntN(7))
+		for i := range word {
+			word[i] = rune('a' + r.IntN(3))
+		}
+		return word
+	}
+	for range 3000 {
+		a, b, limit := random(), random(), r.IntN(6)
+		if got, want := distance(a, b, limit), min(plainDistance(a, b), limit+1); got != want {
+			t.Fatalf("distance(%q, %q, %d) = %d, want %d", string(a), string(b), limit, got, want)
+		}
+	}
+}
+
+func plainDistance(a, b []rune) int {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) + len(b)
+	}
+	x, y := len(a)-1, len(b)-1
+	change := plainDistance(a[:x], b[:y])
+	if a[x] != b[y] {
+		change++
+	}
+	least := min(change, plainDistance(a[:x], b)+1, plainDistance(a, b[:y])+1)
+	if x > 0 && y > 0 && a[x] == b[y-1] && a[x-1] == b[y] {
+		least = min(least, plainDistance(a[:x-1], b[:y-1])+1)
+	}
+	return least
 }

@@ -14,7 +14,7 @@ import (
 const Hidden = "***"
 
 // Set is a set of secrets that grows: a program may get others with each start, and still
-// print the earlier ones. It is safe for concurrent use. Redact and Initial accept a nil Set.
+// print the earlier ones. It is safe for concurrent use. Redact accepts a nil Set.
 type Set struct {
 	all atomic.Pointer[[]string] // secrets, sorted
 
@@ -51,14 +51,6 @@ func normalize(secrets []string, isShown func(secret string) bool) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// Initial returns the secrets that the Set was made with, sorted. They must not be changed.
-func (s *Set) Initial() []string {
-	if s == nil {
-		return nil
-	}
-	return s.first
 }
 
 // Add adds secrets. The oldest addition is forgotten if there are too many.

@@ -17,6 +17,7 @@ func New(documents []Document) *Index {
 		lengths: make([][len(fields)]int32, len(documents)),
 	}
 	for i := range documents {
+		b.prefix = namespace(&documents[i])
 		for f := range fields {
 			b.add(int32(i), f, fields[f].text(&documents[i]))
 		}
@@ -50,29 +51,50 @@ var fields = [...]struct {
 	{func(d *Document) string { return d.Parameters }, 0.5, 0.6, false},
 }
 
+// Places in fields.
+const (
+	nameField   = 0
+	serverField = 1
+)
+
+// namespace returns how many words at the beginning of a tool's name only repeat the name of
+// its server, as in slack_post_message. A name without other words has none.
+func namespace(d *Document) int {
+	name, server := words(d.Name), words(d.Server)
+	if len(server) == 0 || len(name) <= len(server) || !slices.EqualFunc(name[:len(server)], server, strings.EqualFold) {
+		return 0
+	}
+	return len(server)
+}
+
 // builder counts terms. Their scores are only known when all documents are.
 type builder struct {
 	words   map[string][]int32 // ids of the terms of each word
 	ids     map[string]int32   // of each term: its place in counts
 	counts  [][]count
 	lengths [][len(fields)]int32 // terms in each field of each document
+	prefix  int                  // words of the name at hand that only repeat the server's name
 }
 
 // count says how often a term is in each field of one document.
 type count struct {
 	document int32
 	in       [len(fields)]uint32
+	own      bool // not only in the server's name
 }
 
 func (b *builder) add(document int32, field int, text string) {
-	for _, word := range words(text) {
+	for i, word := range words(text) {
+		own := field != serverField && (field != nameField || i >= b.prefix)
 		for _, id := range b.terms(word) {
 			list := b.counts[id]
 			if len(list) == 0 || list[len(list)-1].document != document {
 				list = append(list, count{document: document})
 				b.counts[id] = list
 			}
-			list[len(list)-1].in[field]++
+			last := &list[len(list)-1]
+			last.in[field]++
+			last.own = last.own || own
 			b.lengths[document][field]++
 		}
 	}
@@ -109,7 +131,7 @@ func (b *builder) index() *Index {
 		for j, c := range counts {
 			all, core := b.frequency(c, averages)
 			inCore = inCore || core > 0
-			x.postings[i][j] = posting{c.document, float32(rarity * all / (saturation + all)), float32(rarity * core / (saturation + core))}
+			x.postings[i][j] = posting{c.document, float32(rarity * all / (saturation + all)), float32(rarity * core / (saturation + core)), c.own}
 		}
 		if v, ok := vectors.Find(term); ok && inCore {
 			x.meanings = append(x.meanings, meaning{int32(i), v})

@@ -104,6 +104,6 @@ func (x *Index) limit(word string) func(alternative int) float64 {
 func (x *Index) rateAlternative(term int, worth float64, r *ranking) {
 	named := x.named[x.terms[term]]
 	for _, p := range x.postings[term] {
-		r.rate(rating{p.document, worth * float64(p.core), worth}, named)
+		r.rate(rating{p.document, worth * float64(p.core), worth, p.own}, named)
 	}
 }

@@ -83,6 +83,24 @@ func TestServersThatAQueryNames(t *testing.T) {
 	}
 }
 
+// TestToolsNamedLikeTheirServer has tools with their server's name in their own names and
+// descriptions: these are found by it, but not by a mere prefix.
+func TestToolsNamedLikeTheirServer(t *testing.T) {
+	index := New([]Document{
+		{Name: "send_email", Server: "email"},
+		{Name: "email_folders", Server: "email"},
+		{Name: "find", Server: "email", Description: "Finds an email."},
+		{Name: "move", Server: "email"},
+		{Name: "email", Server: "email"},
+		{Name: "email_person", Server: "crm"},
+		{Name: "find_person", Server: "crm"},
+	})
+	hits, servers := index.Search("email", 10)
+	if got, want := documents(hits), []int{4, 0, 5, 2}; !slices.Equal(got, want) || servers != nil {
+		t.Errorf("found %v, %q, want %v", got, servers, want)
+	}
+}
+
 func TestQueryWordsAreBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range 100_000 {

@@ -39,6 +39,7 @@ type posting struct {
 	document int32
 	score    float32
 	core     float32 // only in the fields that alternatives look at
+	own      bool    // the term is not only in the name of the document's server
 }
 
 // meaning is the vector of a term.
@@ -60,7 +61,7 @@ const prefixWorth = 0.8
 const minScore = 0.3
 
 // fewTools is the size up to which a server's tools are found by its name. The tools of
-// a larger server need a word of their own.
+// a larger server need a word of their own, which may also be the server's name.
 const fewTools = 3
 
 // maxNamed bounds the servers that a word names. A word in more names, such as "server",
@@ -113,7 +114,7 @@ func (x *Index) match(w queryWord, r *ranking) {
 		}
 		named := x.named[x.terms[i]]
 		for _, p := range x.postings[i] {
-			r.rate(rating{p.document, worth * float64(p.score), full}, named)
+			r.rate(rating{p.document, worth * float64(p.score), full, p.own}, named)
 		}
 	}
 }
@@ -163,6 +164,7 @@ type rating struct {
 	document int32
 	score    float64
 	worth    float64 // 1 for the word itself, less for an alternative
+	own      bool    // the term is not only in the server's name
 }
 
 // rate raises the score of a document. named are the servers that have the matched term in
@@ -174,7 +176,7 @@ func (r *ranking) rate(v rating, named []int32) {
 	r.best[v.document] = max(r.best[v.document], v.score)
 	r.worth[v.document] = max(r.worth[v.document], v.worth)
 	server := r.index.serverOf[v.document]
-	if !slices.Contains(named, server) || r.index.servers[server].tools <= fewTools {
+	if v.own || !slices.Contains(named, server) || r.index.servers[server].tools <= fewTools {
 		r.own[v.document] = true
 	}
 }

@@ -33,6 +33,18 @@ func CallerOf(c Client) policy.Caller {
 	return *c.Caller()
 }
 
+// Program is the program that a client is, as it reports itself in clientInfo. mcpx does not
+// check it.
+type Program struct{ Name, Version string }
+
+// ProgramOf returns the program of a client; the zero Program if the client has not named it.
+func ProgramOf(c Client) (p Program) {
+	if named, ok := c.(interface{ Program() Program }); ok {
+		p = named.Program()
+	}
+	return p
+}
+
 // InputClient is a Client that speaks MCP; mcpx's own command line does not. An upstream of
 // 2026-07-28 gets the client's capabilities with each request, and sends its requests to
 // the client in rounds.

@@ -85,6 +85,7 @@ func (p *replicas) continueSession(r *http.Request, s *server.Server, state seal
 		p.sessions.end(own)
 		return own, done, nil
 	}
+	own.client.SetProgram(state.clientInfo)
 	own.client.Continue(state.revision, state.capabilities, p.get(levelKey, own))
 	p.sessions.attach(own)
 	s.AssumeRead(own.client)

@@ -18,6 +18,7 @@ type sealedState struct {
 
 	revision     string
 	capabilities []byte
+	clientInfo   []byte
 }
 
 const (
@@ -41,7 +42,8 @@ func sealID(box *seal.Box, s sealedState, view string) string {
 func (s sealedState) text() []byte {
 	b := append([]byte(s.id), s.sender[:]...)
 	b = rawjson.AppendString(append(b, `{"revision":`...), s.revision)
-	return append(rawjson.AppendMember(b, "capabilities", s.capabilities), '}')
+	b = rawjson.AppendMember(b, "capabilities", s.capabilities)
+	return append(rawjson.AppendMember(b, "clientInfo", s.clientInfo), '}')
 }
 
 // openID returns the text of an ID and its expiry; nil for an ID that mcpx has not made for
@@ -65,14 +67,18 @@ func (t sealedText) id() string { return string(t[:innerBytes]) }
 // state reads the whole text.
 func (t sealedText) state(until time.Time) sealedState {
 	object := t[innerBytes+sha256.Size:]
-	s := sealedState{id: t.id(), sender: [sha256.Size]byte(t[innerBytes:]), until: until, capabilities: rawjson.Get(object, "capabilities")}
+	s := sealedState{id: t.id(), sender: [sha256.Size]byte(t[innerBytes:]), until: until}
+	s.capabilities, s.clientInfo = rawjson.Get(object, "capabilities"), rawjson.Get(object, "clientInfo")
 	s.revision, _ = rawjson.String(rawjson.Get(object, "revision"))
 	return s
 }
 
 // stateOf returns the state of a client session that was just initialized.
 func stateOf(n *session) sealedState {
-	return sealedState{n.id, n.sender.sum(), n.until, n.client.Revision(), rawjson.OrObject(n.client.Capabilities())}
+	program := n.client.Program()
+	info := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, program.Name))
+	info = append(rawjson.AppendMember(info, "version", rawjson.AppendString(nil, program.Version)), '}')
+	return sealedState{n.id, n.sender.sum(), n.until, n.client.Revision(), rawjson.OrObject(n.client.Capabilities()), info}
 }
 
 // logID returns the ID of a client that logs show, which is the same on all replicas. It is

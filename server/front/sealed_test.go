@@ -142,18 +142,21 @@ func TestSealedState(t *testing.T) {
 }
 
 // FuzzSealID: whatever a client declares, its ID has at most 1,024 characters, and opens with
-// the same ID, sender, revision and usable capabilities.
+// the same ID, sender, revision, program and usable capabilities.
 func FuzzSealID(f *testing.F) {
-	f.Add(`{"roots":{},"sampling":{"tools":{}},"elicitation":{"url":{}}}`, "ann")
-	f.Add(`{"roots":{"listChanged":true},"x":"`+strings.Repeat("y", 1000)+`"}`, strings.Repeat("\x00", 60))
+	f.Add(`{"roots":{},"sampling":{"tools":{}},"elicitation":{"url":{}}}`, "ann", "claude-code")
+	f.Add(`{"roots":{"listChanged":true},"x":"`+strings.Repeat("y", 1000)+`"}`, strings.Repeat("\x00", 60), strings.Repeat(`"`, 1000))
+	f.Add(`{"roots":{"listChanged":true},"sampling":{"tools":{},"context":{}},"elicitation":{"form":{},"url":{}},"x":"`+strings.Repeat("y", 1000)+`"}`, "ann", strings.Repeat("\x01\u202e\U000e0001é", 300))
 	b := box(1)
-	f.Fuzz(func(t *testing.T, capabilities, caller string) {
+	f.Fuzz(func(t *testing.T, capabilities, caller, program string) {
 		if rawjson.Check([]byte(capabilities)) != nil || rawjson.Kind([]byte(capabilities)) != '{' || len(rawjson.DuplicateKey([]byte(capabilities))) > 0 {
 			return
 		}
 		n := &session{id: rand.Text(), sender: sender{caller: caller}, until: time.Now().Add(time.Hour)}
 		n.client = bare().NewClient("one", nil)
 		n.client.SetInitialized("2025-06-18", []byte(capabilities))
+		name := rawjson.AppendString(nil, program)
+		n.client.SetProgram(append(rawjson.AppendMember(rawjson.AppendMember([]byte("{"), "name", name), "version", name), '}'))
 		want := stateOf(n)
 		id := sealID(b, want, "default")
 		if len(id) > maxSealed {
@@ -169,6 +172,10 @@ func FuzzSealID(f *testing.F) {
 		}
 		again := bare().NewClient("two", nil)
 		again.SetInitialized(got.revision, got.capabilities)
+		again.SetProgram(got.clientInfo)
+		if a, b := n.client.Program(), again.Program(); a != b {
+			t.Errorf("program %q, then %q", a, b)
+		}
 		for _, method := range []string{"roots/list", "sampling/createMessage", "elicitation/create"} {
 			for _, params := range []string{`{}`, `{"mode":"url"}`} {
 				if a, b := n.client.Supports(method, []byte(params)), again.Supports(method, []byte(params)); (a == nil) != (b == nil) {

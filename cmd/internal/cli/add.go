@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"mcpx/config"
 	"mcpx/config/edit"
+	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
@@ -58,7 +60,11 @@ func (c *addCmd) Run(t *terminal) error {
 			return writeError(err)
 		}
 	}
-	result, err := edit.File(c.Path, 0o600, func(e *edit.Editor) error { return c.add(e, rawjson.Encode(server)) })
+	var schemas []string // before
+	result, err := edit.File(c.Path, 0o600, func(e *edit.Editor) error {
+		schemas = e.Schemas()
+		return c.add(e, rawjson.Encode(server))
+	})
 	if err != nil {
 		return c.failed(err)
 	}
@@ -70,6 +76,7 @@ func (c *addCmd) Run(t *terminal) error {
 		done = "%s is already in %s\n"
 	}
 	fmt.Fprintf(t.stderr, done, c.Name, c.Path)
+	c.announceSchema(t, schemas)
 	if server.Cwd != "" && c.Cwd == "" {
 		fmt.Fprintf(t.stderr, "note: it is started in %s, since its command line names files there\n", server.Cwd)
 	}
@@ -77,6 +84,18 @@ func (c *addCmd) Run(t *terminal) error {
 		return err
 	}
 	return (&serverEdit{c.configFile, c.Name, c.Schema}).connectOnce(t)
+}
+
+// announceSchema says that the server's schema is a new one, and which it may be a misspelling
+// of. known are the schemas that the file had.
+func (c *addCmd) announceSchema(t *terminal, known []string) {
+	if c.Schema == "" || slices.Contains(known, c.Schema) {
+		return
+	}
+	fmt.Fprintf(t.stderr, "note: schema %s is new\n", plain.Line(c.Schema))
+	if near := nearest.Word(c.Schema, known); near != "" {
+		fmt.Fprintf(t.stderr, "hint: did you mean %s? There is a schema of that name\n", plain.Line(near))
+	}
 }
 
 // failed explains why the server was not added.

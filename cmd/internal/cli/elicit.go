@@ -128,7 +128,7 @@ func (c *caller) ask(ctx context.Context, q question) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		value, problem := q.read(answer)
+		value, problem := q.read(ctx, answer)
 		if problem == "" {
 			return value, nil
 		}
@@ -305,7 +305,7 @@ func (q question) shown(value []byte) string {
 }
 
 // read returns the value of an answer, nil if it is left out, or the problem with it.
-func (q question) read(answer string) (value []byte, problem string) {
+func (q question) read(ctx context.Context, answer string) (value []byte, problem string) {
 	switch {
 	case answer == "":
 		value = q.node.Get("default").Raw()
@@ -322,7 +322,7 @@ func (q question) read(answer string) (value []byte, problem string) {
 	case value == nil:
 		return nil, ""
 	}
-	return value, q.problem(value)
+	return value, q.problem(ctx, value)
 }
 
 // convert returns an answer as a value: a choice, or what key=value would be.
@@ -339,8 +339,8 @@ func (q question) convert(p parameter, answer string) []byte {
 
 // problem explains why a value is not valid, "" if it is. Unlike the arguments of a tool, an
 // answer must also fit its format.
-func (q question) problem(value []byte) string {
-	verdict := q.form.Check(append(rawjson.AppendMember([]byte("{"), q.name, value), '}'))
+func (q question) problem(ctx context.Context, value []byte) string {
+	verdict := q.form.Check(ctx, append(rawjson.AppendMember([]byte("{"), q.name, value), '}'))
 	for _, p := range append(verdict.Problems, verdict.Notes...) {
 		switch isNumberOfItems := q.is("array") && len(p.Path) == 1; {
 		case len(p.Path) == 0 || p.Path[0] != q.name: // the other fields are asked for later
