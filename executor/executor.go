@@ -321,8 +321,9 @@ func isUnfinished(c *Call) bool {
 // fit returns a result of exec for the client: the selected part, or the whole result unless
 // it is too long. It waits until there is room for the work, unless the result is small.
 func (e *Executor) fit(ctx context.Context, c *Call, raw []byte) ([]byte, error) {
-	if c.Server == Builtin && c.Tool == readResultName {
-		return raw, nil // it was made to fit
+	isMadeToFit := c.Server == Builtin && c.Tool == readResultName
+	if isMadeToFit || c.selection == nil && e.results.IsPlain(raw) {
+		return raw, nil
 	}
 	result, err := e.results.Open(ctx, ownerOf(c.Client), raw, c.selection)
 	if err != nil {
