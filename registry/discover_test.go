@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/config"
@@ -100,6 +101,14 @@ func TestSlowDiscover(t *testing.T) {
 				}
 				if isModern := u.Session.IsModern(); isModern != c.isModern {
 					t.Errorf("it speaks 2026-07-28: %t", isModern)
+				}
+				synctest.Wait()
+				if wasRefused := c.initialize.result == "" && c.initialize.after < never; c.isModern && wasRefused {
+					select {
+					case <-f.current.ended:
+					default:
+						t.Error("the link of the refused initialize is open")
+					}
 				}
 				after(time.Minute)
 				expect(t, r, f, live.Ready, c.dialled)

@@ -131,8 +131,9 @@ func (s *Supervisor) race(ctx context.Context, first *Session, discovery handsha
 			discovery.end = nil
 		case end := <-initialization.end:
 			if end.err == nil {
-				discovery.cancel(errOtherRevision)
-				if second != first {
+				if second == first {
+					discovery.cancel(errOtherRevision)
+				} else {
 					_ = first.abort(errOtherRevision)
 				}
 				return second, end.result, nil
@@ -157,7 +158,7 @@ var errOtherRevision = errors.New("it speaks another revision")
 
 // handshake is a pending server/discover or initialize.
 type handshake struct {
-	end    <-chan handshakeEnd
+	end    <-chan handshakeEnd // nil after its end was received
 	cancel context.CancelCauseFunc
 	detach func() bool // makes it outlive the start
 }
@@ -185,8 +186,12 @@ func (s *Session) ask(ctx context.Context, request func(ctx context.Context) ([]
 // discard ends an initialize that is too late. If it is on another link, the upstream may
 // open a session for it. That session must end too, and only the response has its ID.
 func (s *Session) discard(other *Session, h handshake) {
-	if other == s {
+	switch {
+	case other == s:
 		h.cancel(errOtherRevision)
+		return
+	case h.end == nil: // it was refused before
+		other.Close()
 		return
 	}
 	h.detach()
