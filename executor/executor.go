@@ -321,19 +321,23 @@ func isUnfinished(c *Call) bool {
 // fit returns a result of exec for the client: the selected part, or the whole result unless
 // it is too long. It waits until there is room for the work, unless the result is small.
 func (e *Executor) fit(ctx context.Context, c *Call, raw []byte) ([]byte, error) {
-	isMadeToFit := c.Server == Builtin && c.Tool == readResultName
-	if isMadeToFit || c.selection == nil && e.results.IsPlain(raw) {
+	isBuiltin := c.Server == Builtin
+	if isBuiltin && (c.Tool == readResultName || c.selection == nil && e.results.IsSmall(raw)) {
+		return raw, nil // it was made to fit, or does
+	}
+	client, tool := ownerOf(c.Client), results.Tool{Server: c.Server, Name: c.Tool}
+	if !isBuiltin && c.selection == nil && e.results.RememberShort(client, tool, raw) {
 		return raw, nil
 	}
-	result, err := e.results.Open(ctx, ownerOf(c.Client), raw, c.selection)
+	result, err := e.results.Open(ctx, client, raw, c.selection)
 	if err != nil {
 		return nil, err
 	}
 	defer result.Close()
-	if c.Server == Builtin && c.selection == nil {
+	if isBuiltin && c.selection == nil {
 		return result.Cut()
 	}
-	if err := result.Remember(results.Tool{Server: c.Server, Name: c.Tool}); err != nil {
+	if err := result.Remember(tool); err != nil {
 		return nil, err
 	}
 	return result.Fit()

@@ -26,12 +26,6 @@ func (s *Store) IsSmall(result []byte) bool {
 	return s.Tokens <= 0 || len(result) <= min(leastKept, s.Tokens) // a token has at least one byte
 }
 
-// IsPlain reports whether Fit leaves a result as it is and Remember remembers nothing of it.
-// That holds for most short results, which then need no work (BenchmarkStdioSmall).
-func (s *Store) IsPlain(result []byte) bool {
-	return s.IsSmall(result) && len(result) <= shortResult && !mayBeJSON(result)
-}
-
 // Fit returns the result for the client: what the query selects, or else the whole result.
 // A result with more than the allowed tokens is cut. Any other result that is long enough to
 // refer to is kept, and gets a further text with its id. Only texts and structuredContent

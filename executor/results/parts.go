@@ -20,22 +20,20 @@ type Result struct {
 	client string
 	raw    []byte
 	query  *selection.Query // nil: nothing is selected
-	parts  *parts           // nil for a small result, or one that is not a result of MCP
+	parts  *parts           // nil for one that is not a result of MCP
 	shape  *shape           // nil until it is needed
 }
 
-// Open reads a result that a client gets, or of which the query selects a part. It waits
-// until there is room for the work. It fails if the context ends. The caller must Close the
+// Open reads a result that a client gets, or of which the query selects a part. Unless it is
+// small, it waits until there is room for the work. It fails if the context ends. The caller must Close the
 // result.
 func (s *Store) Open(ctx context.Context, client string, raw []byte, q *selection.Query) (*Result, error) {
 	r := &Result{reading: reading{ctx: ctx}, store: s, client: client, raw: raw, query: q}
 	var err error
-	if q != nil || !s.IsSmall(raw) {
+	if q != nil || len(raw) > leastKept || !s.IsSmall(raw) {
 		if r.lease, err = s.Work.Acquire(ctx, r.piece()); err != nil {
 			return nil, err
 		}
-	} else if s.Tokens <= 0 || len(raw) <= shortResult {
-		return r, nil // nothing reads its parts
 	}
 	if r.parts, err = readParts(ctx, raw); err != nil {
 		r.Close()
@@ -58,14 +56,6 @@ func (r *Result) Close() {
 	if r.lease != nil {
 		r.lease.Release()
 	}
-}
-
-// isError reports whether the result reports an error.
-func (r *Result) isError() bool {
-	if r.parts != nil {
-		return r.parts.isError
-	}
-	return rawjson.Kind(rawjson.Get(r.raw, "isError")) == 't'
 }
 
 // parts are the parts of a result that a model reads as text.
@@ -215,14 +205,10 @@ func (r *Result) Tokens() int { return tokens.Count(r.Text()) }
 
 // Text returns the result's texts.
 func (r *Result) Text() string {
-	p := r.parts
-	if p == nil {
-		p, _ = readParts(r.ctx, r.raw) // of a short result
-	}
-	if p == nil {
+	if r.parts == nil {
 		return string(r.raw)
 	}
-	return strings.Join(p.all(), separator)
+	return strings.Join(r.parts.all(), separator)
 }
 
 // kept returns the texts and the JSON to keep, in memory of their own.

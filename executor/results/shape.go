@@ -25,32 +25,44 @@ type lastResult struct {
 	shape  string
 }
 
+// RememberShort is Remember for a result that nothing else has to be done with: a short one,
+// or any if results are not kept. It reports whether that is so. It takes no time
+// (BenchmarkStdioSmall, BenchmarkStdioLarge): only the bytes of a short result are copied.
+func (s *Store) RememberShort(client string, t Tool, result []byte) (ok bool) {
+	if len(result) > shortResult || !s.IsSmall(result) {
+		return s.Tokens <= 0
+	}
+	if mayBeJSON(result) && rawjson.Kind(rawjson.Get(result, "isError")) != 't' {
+		s.remember(client, t, lastResult{result: result})
+	}
+	return true
+}
+
 // Remember notes the last result that a client got from a tool, for Shape. Results that
-// report an error do not count, nor do short texts that are not JSON, nor long results if
-// results are not kept: nothing else reads these, and reading them takes time
-// (BenchmarkStdioSmall, BenchmarkStdioLarge). It fails if the context ends.
+// report an error do not count. It fails if the context ends.
 func (r *Result) Remember(t Tool) error {
-	isLong := len(r.raw) > shortResult
-	if isLong && r.store.Tokens <= 0 || !isLong && !mayBeJSON(r.raw) || r.isError() {
+	last := lastResult{}
+	switch p := r.parts; {
+	case p != nil && p.isError:
 		return nil
-	}
-	raw, shape := r.raw, ""
-	if isLong {
-		raw = nil
-		if r.parts != nil && r.parts.data != "" {
-			s, err := r.shapeOfData()
-			if err != nil {
-				return err
-			}
-			shape = s.short()
+	case p != nil && p.data != "":
+		s, err := r.shapeOfData()
+		if err != nil {
+			return err
 		}
+		last.shape = s.short()
 	}
-	r.store.mu.Lock()
-	defer r.store.mu.Unlock()
-	last := r.store.client(r.client).last(t)
-	last.result = append(last.result[:0], raw...)
-	last.shape = shape
+	r.store.remember(r.client, t, last)
 	return nil
+}
+
+// remember copies the last result of a tool.
+func (s *Store) remember(client string, t Tool, l lastResult) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.client(client).last(t)
+	last.result = append(last.result[:0], l.result...)
+	last.shape = l.shape
 }
 
 // shapeOfData returns the shape of the JSON in the result.

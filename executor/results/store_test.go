@@ -45,6 +45,9 @@ func selected(s *Store, raw []byte, q *selection.Query) []byte {
 
 // remember remembers a result.
 func remember(s *Store, t Tool, raw string) {
+	if s.RememberShort("me", t, []byte(raw)) {
+		return
+	}
 	r := opened(s, []byte(raw), nil)
 	defer r.Close()
 	if err := r.Remember(t); err != nil {

@@ -30,7 +30,7 @@ func (s *Selection) Text(budget int) (string, error) {
 		return "", nil
 	}
 	body, shown := s.body(budget)
-	if shown != s.total && !(s.isOne && shown == 1) {
+	if shown != s.total && (!s.isOne || shown != 1) {
 		body += fmt.Sprintf("\n%d of %d rows%s", shown, s.total, s.why(shown))
 	}
 	return body, s.Err()

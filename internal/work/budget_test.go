@@ -21,10 +21,10 @@ func newBudget(pieces, turns int) *Budget {
 }
 
 // start acquires room in a goroutine, and returns the lease once there is one.
-func start(t *testing.T, b *Budget, ctx context.Context, p Piece) (granted func() *Lease) {
+func start(t *testing.T, b *Budget, p Piece) (granted func() *Lease) {
 	var lease atomic.Pointer[Lease]
 	go func() {
-		if l, err := b.Acquire(ctx, p); err == nil {
+		if l, err := b.Acquire(t.Context(), p); err == nil {
 			lease.Store(l)
 		}
 	}()
@@ -38,9 +38,9 @@ func start(t *testing.T, b *Budget, ctx context.Context, p Piece) (granted func(
 func TestWorkWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(2, 10)
-		first := start(t, b, t.Context(), Piece{Client: "a", Bytes: piece})
-		second := start(t, b, t.Context(), Piece{Client: "a", Bytes: piece})
-		third := start(t, b, t.Context(), Piece{Client: "a", Bytes: piece})
+		first := start(t, b, Piece{Client: "a", Bytes: piece})
+		second := start(t, b, Piece{Client: "a", Bytes: piece})
+		third := start(t, b, Piece{Client: "a", Bytes: piece})
 		if first() == nil || second() == nil {
 			t.Fatal("work that has room waits")
 		}
@@ -74,9 +74,9 @@ func checkEmpty(t *testing.T, b *Budget) {
 func TestTooLargeWorkRunsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(2, 10)
-		first := start(t, b, t.Context(), Piece{Client: "a", Bytes: piece})
-		huge := start(t, b, t.Context(), Piece{Client: "b", Bytes: 9 * piece, Key: 1, KeyBytes: piece})
-		later := start(t, b, t.Context(), Piece{Client: "c", Bytes: piece})
+		first := start(t, b, Piece{Client: "a", Bytes: piece})
+		huge := start(t, b, Piece{Client: "b", Bytes: 9 * piece, Key: 1, KeyBytes: piece})
+		later := start(t, b, Piece{Client: "c", Bytes: piece})
 		if huge() != nil || later() != nil {
 			t.Fatal("work runs beside or before huge work that waits")
 		}
@@ -96,7 +96,7 @@ func TestTooLargeWorkRunsAlone(t *testing.T) {
 func TestClientsHaveTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(10, 1)
-		busy := start(t, b, t.Context(), Piece{Client: "x", Bytes: piece})
+		busy := start(t, b, Piece{Client: "x", Bytes: piece})
 		var order []string
 		var mu sync.Mutex
 		for _, client := range strings.Split("a a a a b c b", " ") {
@@ -125,7 +125,7 @@ func TestClientsHaveTurns(t *testing.T) {
 func TestWaitingEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(1, 10)
-		busy := start(t, b, t.Context(), Piece{Client: "a", Bytes: piece})
+		busy := start(t, b, Piece{Client: "a", Bytes: piece})
 		why := errors.New("canceled by the client")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		failed := make(chan error, 1)
@@ -149,8 +149,8 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 func TestSmallWorkDoesNotWaitForLargeWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(8 * piece)
-		large := start(t, b, t.Context(), Piece{Client: "a", Bytes: 100 * piece})
-		small := start(t, b, t.Context(), Piece{Client: "a", Bytes: smallPiece})
+		large := start(t, b, Piece{Client: "a", Bytes: 100 * piece})
+		small := start(t, b, Piece{Client: "a", Bytes: smallPiece})
 		if large() == nil || small() == nil {
 			t.Fatal("small work waits")
 		}
@@ -163,8 +163,8 @@ func TestSmallWorkDoesNotWaitForLargeWork(t *testing.T) {
 func TestIdleWorkUsesNoProcessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(2, 1)
-		first := start(t, b, t.Context(), Piece{Client: "a", Bytes: piece})
-		second := start(t, b, t.Context(), Piece{Client: "a", Bytes: piece})
+		first := start(t, b, Piece{Client: "a", Bytes: piece})
+		second := start(t, b, Piece{Client: "a", Bytes: piece})
 		if second() != nil {
 			t.Fatal("two pieces use one processor")
 		}
@@ -172,7 +172,7 @@ func TestIdleWorkUsesNoProcessor(t *testing.T) {
 		if second() == nil {
 			t.Fatal("idle work uses the processor")
 		}
-		third := start(t, b, t.Context(), Piece{Client: "a", Bytes: piece})
+		third := start(t, b, Piece{Client: "a", Bytes: piece})
 		second().Idle()
 		if third() != nil {
 			t.Error("the memory of idle work is free")
@@ -189,7 +189,7 @@ func TestIdleWorkUsesNoProcessor(t *testing.T) {
 func TestValuesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(8, 2)
-		busy := start(t, b, t.Context(), Piece{Client: "a", Bytes: 8 * piece})
+		busy := start(t, b, Piece{Client: "a", Bytes: 8 * piece})
 		built := 0
 		for i := range 20 {
 			go func() {
@@ -223,7 +223,7 @@ func TestValueIsBuiltAgainAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(4, 2)
 		p := Piece{Client: "a", Bytes: piece, Key: "k"}
-		first, second := start(t, b, t.Context(), p)(), start(t, b, t.Context(), p)()
+		first, second := start(t, b, p)(), start(t, b, p)()
 		if _, err := first.Value(t.Context(), func() (any, error) { return nil, context.Canceled }); err == nil {
 			t.Error("no error")
 		}
@@ -241,9 +241,9 @@ func TestWaitingWorkHoldsNoValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(4, 1)
 		k := Piece{Client: "a", Bytes: piece, Key: "k", KeyBytes: 2 * piece}
-		first := start(t, b, t.Context(), k)
-		other := start(t, b, t.Context(), Piece{Client: "b", Bytes: 4 * piece})
-		second := start(t, b, t.Context(), k)
+		first := start(t, b, k)
+		other := start(t, b, Piece{Client: "b", Bytes: 4 * piece})
+		second := start(t, b, k)
 		first().Release()
 		if other() == nil || second() != nil {
 			t.Fatal("the next client does not run alone")
