@@ -34,9 +34,10 @@ func (g *gate) originProblem(r *http.Request) string {
 		return "Forbidden: the Origin header is null or not an origin; use a page whose origin is on localhost or in server.allowed_origins"
 	}
 	isWeb := o.Scheme == "http" || o.Scheme == "https"
-	isOwn, isListed := isWeb && o.IsOf(r.Host) || o == g.public, slices.Contains(g.origins, o)
+	isLocal, isListed := isWeb && o.IsLoopback(), slices.Contains(g.origins, o)
+	isOwn := isWeb && o.IsOf(r.Host) || o == g.public
 	switch site := r.Header.Get("Sec-Fetch-Site"); {
-	case !isOwn && !isListed && !(isWeb && o.IsLoopback()):
+	case !isOwn && !isListed && !isLocal:
 		return fmt.Sprintf("Forbidden: the origin %q is not allowed; add it to server.allowed_origins in the config of mcpx", values[0])
 	case isOwn && site == "", (isOwn || isListed) && site == "same-origin": // a proxy may change the Host header
 		return ""
