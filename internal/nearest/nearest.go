@@ -25,8 +25,11 @@ func Word(word string, known []string) string {
 const (
 	maxTypos = 2
 
-	// maxDistance bounds the distances that are told apart, and with it the work for a word.
+	// maxDistance and farDistance bound the distances that are told apart, and with them the work
+	// for a word: farDistance if there are at most fewWords.
 	maxDistance = 12
+	farDistance = 40
+	fewWords    = 500
 )
 
 // typos returns how many typos two words may differ in: none below three letters,
@@ -45,9 +48,13 @@ func Words(word string, known []string, limit int) []string {
 	}
 	var found []candidate
 	a, parts := fold(word), partsOf(word)
+	far := maxDistance
+	if len(known) <= fewWords {
+		far = farDistance
+	}
 	for _, k := range known {
 		b := fold(k)
-		cost := distance(a, b, maxDistance)
+		cost := distance(a, b, far)
 		switch {
 		case cost <= typos(a, b):
 		case len(a) > 2 && strings.Contains(string(b), string(a)), len(b) > 2 && strings.Contains(string(a), string(b)):

@@ -56,12 +56,11 @@ func (a *Account) spill(message []byte) (*spilled, error) {
 func (b *Budget) addDisk(a *Account, size int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one, all := int64(diskOfOne*b.unread), int64(diskOfAll*b.unread)
 	switch {
-	case a.disk+size > one:
-		return errFull{one}
-	case b.disk+size > all:
-		return errFull{all}
+	case a.disk+size > b.diskOfOne:
+		return errFull{b.diskOfOne}
+	case b.disk+size > b.diskOfAll:
+		return errFull{b.diskOfAll}
 	}
 	a.disk += size
 	b.disk += size

@@ -15,11 +15,11 @@ import (
 	"mcpx/internal/rpc"
 )
 
-// Limits of a Budget, as multiples of its unread bytes.
+// Limits of a Budget.
 const (
-	memoryOfAll = 4   // in memory, for all accounts
-	diskOfOne   = 64  // in files, for one account
-	diskOfAll   = 128 // in files, for all accounts
+	memoryOfAll = 4       // times its unread bytes: in memory, for all accounts
+	diskOfOne   = 4 << 30 // bytes in files, for one account
+	diskOfAll   = 8 << 30 // bytes in files, for all accounts
 )
 
 // share is what each account may have in memory, even if others have used up the memory of
@@ -31,15 +31,18 @@ const share = 256 << 10
 type Budget struct {
 	Log zerolog.Logger // set before use
 
-	unread int // limits.unread_bytes
-	memory atomic.Int64
+	unread               int   // limits.unread_bytes
+	diskOfOne, diskOfAll int64 // bytes
+	memory               atomic.Int64
 
 	mu   sync.Mutex
 	disk int64 // size of all segments
 }
 
 // NewBudget returns a Budget for clients that may have that many bytes unread.
-func NewBudget(unread int) *Budget { return &Budget{Log: zerolog.Nop(), unread: unread} }
+func NewBudget(unread int) *Budget {
+	return &Budget{Log: zerolog.Nop(), unread: unread, diskOfOne: diskOfOne, diskOfAll: diskOfAll}
+}
 
 // Account counts the unread messages of one client session. Its methods may be called
 // concurrently.
@@ -111,7 +114,7 @@ func (a *Account) Keep(response []byte) Message {
 
 // keepError returns the error for a response that could not be kept.
 func (a *Account) keepError(response []byte, size int, cause error) Message {
-	e := rpc.Errorf(rpc.CodeInternal, "The call was made, but its answer of %d bytes was dropped: this client has not read its earlier answers, and %v. Read answers while calls run, or make fewer calls at a time.", size, cause)
+	e := rpc.Errorf(rpc.CodeInternal, "The call was made, but its answer of %d bytes was dropped: earlier answers are not read, and %v. Read answers while calls run, or make fewer calls at a time.", size, cause)
 	var text []byte
 	if rawjson.Kind(response) == '[' {
 		text = []byte("[")
@@ -214,5 +217,5 @@ func (m *Message) Release() {
 type errFull struct{ limit int64 }
 
 func (e errFull) Error() string {
-	return fmt.Sprintf("more than %d MiB of them wait on disk (%d times limits.unread_bytes for a client, %d times for all)", e.limit>>20, diskOfOne, diskOfAll)
+	return fmt.Sprintf("more than %d MiB of them wait on disk", e.limit>>20)
 }

@@ -101,15 +101,16 @@ func TestShare(t *testing.T) {
 // TestDiskIsBounded: the files of one client and of all have a limit. A response that is over it
 // is replaced by an error, and the next one is kept again when there is room.
 func TestDiskIsBounded(t *testing.T) {
-	const unread = 100_000
+	const unread, ofOne, ofAll = 100_000, 64 * 100_000, 128 * 100_000
 	b := NewBudget(unread)
+	b.diskOfOne, b.diskOfAll = ofOne, ofAll
 	var kept []Message
 	fill := func(a *Account) (bytes int) {
 		for {
 			m := a.Keep(response(7, unread))
 			kept = append(kept, m)
 			if text := string(m.text); strings.Contains(text, `"error"`) {
-				if string(rawjson.Get(m.text, "id")) != "7" || !strings.Contains(text, "on disk (64 times limits.unread_bytes") {
+				if string(rawjson.Get(m.text, "id")) != "7" || !strings.Contains(text, "of them wait on disk. Read answers") {
 					t.Errorf("the error is %s", text)
 				}
 				return bytes
@@ -120,11 +121,11 @@ func TestDiskIsBounded(t *testing.T) {
 		}
 	}
 	one := b.NewAccount(0, nil)
-	if got := fill(one); got != diskOfOne*unread {
+	if got := fill(one); got != ofOne {
 		t.Errorf("one client has %d bytes in files", got)
 	}
 	fill(b.NewAccount(0, nil))
-	if fill(b.NewAccount(0, nil)) != 0 || b.disk != diskOfAll*unread {
+	if fill(b.NewAccount(0, nil)) != 0 || b.disk != ofAll {
 		t.Errorf("all clients have %d bytes in files", b.disk)
 	}
 	release := func() {
@@ -137,7 +138,7 @@ func TestDiskIsBounded(t *testing.T) {
 		t.Errorf("%d bytes are in files, %d in memory", b.disk, b.memory.Load())
 	}
 	kept = nil
-	if got := fill(one); got != diskOfOne*unread {
+	if got := fill(one); got != ofOne {
 		t.Errorf("later, one client has %d bytes in files", got)
 	}
 	release()
