@@ -11,7 +11,7 @@ import (
 	"mcpx/registry/live"
 )
 
-// delayed is how an upstream responds to a handshake.
+// delayed says when and how an upstream responds to a handshake.
 type delayed struct {
 	after  time.Duration // 0: at once; never: not at all
 	result string        // "": it refuses
@@ -57,8 +57,9 @@ func slowFake(discover, initialize delayed, unanswered *int) *fake {
 	return f
 }
 
-// TestSlowDiscover: after three seconds, an upstream gets initialize beside server/discover.
-// The first of them that works wins, and both may take startup_timeout.
+// TestSlowDiscover: after three seconds, an upstream gets initialize in addition to
+// server/discover. The first that succeeds is used, and both may take as long as
+// startup_timeout.
 func TestSlowDiscover(t *testing.T) {
 	s := time.Second
 	for _, c := range []struct {
@@ -120,8 +121,8 @@ func TestSlowDiscover(t *testing.T) {
 	}
 }
 
-// TestSlowDiscoverOfAProcess: a process that is known to speak 2026-07-28 gets initialize
-// beside server/discover too, and is not started again.
+// TestSlowDiscoverOfAProcess: a process that is known to speak 2026-07-28 also gets initialize if
+// server/discover is slow, and is not started again.
 func TestSlowDiscoverOfAProcess(t *testing.T) {
 	f := modernFake()
 	quick := f.script
