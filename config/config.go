@@ -247,7 +247,7 @@ type Limits struct {
 	CallsPerClient int
 	UnreadBytes    int
 	KeptBytes      int // results that are kept for all clients
-	WorkBytes      int // memory of all work on large results together
+	WorkBytes      int // memory for all work on large results together
 	ConnectsAtOnce int // 0: depends on the machine
 }
 

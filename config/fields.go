@@ -130,9 +130,9 @@ func (l *Limits) fields() []field {
 		{"message_bytes", size(&l.MessageBytes), "Most bytes of a message from a server."},
 		{"connects_at_once", optional(number(&l.ConnectsAtOnce, 1, 1000)), "Most servers that start at the same time. The default is twice the number of processors, and at least 4."},
 		{"calls_per_client", number(&l.CallsPerClient, 1, 1e6), "Most calls of one client session at the same time."},
-		{"unread_bytes", size(&l.UnreadBytes), "Most bytes of responses that one client session has not read."},
+		{"unread_bytes", size(&l.UnreadBytes), "Unread bytes of one client session above which none of its further calls start. Further responses are kept in temporary files."},
 		{"kept_bytes", size(&l.KeptBytes), "Most bytes of results that are kept for select and references."},
-		{"work_bytes", size(&l.WorkBytes), "Most bytes that select, references, grep and the cutting of results use together; further work waits."},
+		{"work_bytes", size(&l.WorkBytes), "Most memory that select, path, grep, references and the cutting of results may use, for all clients together. Further work waits."},
 	}
 }
 

@@ -13,14 +13,14 @@ import (
 
 // KeepsSession reports whether the upstream can keep its session when next becomes its
 // config. It can if only the description, the filters, the approval or the time limits
-// differ. The file must say the same, too: whether a value comes from a reference decides
-// whether it is a secret. Nothing else counts, such as which files exist.
+// differ. The values must also be written in the same way: a value from a reference is a
+// secret. Nothing else counts; for example, it does not matter which files exist.
 func (u *Upstream) KeepsSession(next *Upstream) bool {
 	return reflect.DeepEqual(u.sessionSettings(), next.sessionSettings()) &&
 		reflect.DeepEqual(u.asWritten().sessionSettings(), next.asWritten().sessionSettings())
 }
 
-// asWritten returns the upstream before expansion.
+// asWritten returns the upstream as it is in the file, with its references.
 func (u *Upstream) asWritten() *Upstream {
 	if u.written == nil {
 		return u
@@ -28,7 +28,7 @@ func (u *Upstream) asWritten() *Upstream {
 	return u.written
 }
 
-// sessionSettings returns the settings that a session depends on.
+// sessionSettings returns the settings that an upstream session depends on.
 func (u *Upstream) sessionSettings() Upstream {
 	s := *u
 	s.Description, s.Tools, s.Pin, s.Trust = "", Filter{}, "", Trust{}

@@ -33,7 +33,7 @@ func TestKeepsSession(t *testing.T) {
 	}
 }
 
-// TestKeepsSessionOfFile has a server that creates the file that its env names.
+// TestKeepsSessionOfFile: a server keeps its session if the file that its env names is created.
 func TestKeepsSessionOfFile(t *testing.T) {
 	for _, name := range []string{"DB", "AUTH_DB"} {
 		path := filepath.Join(t.TempDir(), "data 1.db")

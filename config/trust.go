@@ -34,8 +34,8 @@ type Trust struct {
 }
 
 // ListsPerOwner reports whether each upstream session with an owner has its own lists. With
-// isolation "client" all clients see those of the shared session, unless a lock must hold for
-// every session.
+// isolation "client", all clients see the lists of the shared session, unless there is a lock:
+// it must hold for every upstream session.
 func (u *Upstream) ListsPerOwner() bool {
 	return u.Isolation == PerUser || u.Isolation == PerClient && u.Trust.Pin == PinBlock
 }

@@ -43,9 +43,9 @@ func remoteChild(t *testing.T, flags ...string) map[string]any {
 	return map[string]any{"url": lines.Text(), "type": "http"}
 }
 
-// TestRequestsOfPastCalls: A's call is answered or canceled, times out, or ends with A's
-// session, and later the upstream asks something for it. B is not asked, whether it has a call
-// in flight or connected only afterwards.
+// TestRequestsOfPastCalls: A's call has its response, is canceled, times out, or ends with A's
+// client session. Later the upstream sends a request for it. B does not get the request, whether
+// B has a pending call or connected only afterwards.
 func TestRequestsOfPastCalls(t *testing.T) {
 	t.Parallel()
 	upstreams := map[string]func(t *testing.T) map[string]any{
@@ -69,7 +69,8 @@ func TestRequestsOfPastCalls(t *testing.T) {
 	}
 }
 
-// endAndAsk ends a call of one client, and checks whom the upstream can ask then.
+// endAndAsk ends a call of one client, and checks which client gets a later request of the
+// upstream.
 func endAndAsk(t *testing.T, s *site, how, method string) {
 	t.Helper()
 	askLate := func(c *caller, text string) (call *exchange, file string) {

@@ -66,7 +66,7 @@ func TestArgumentsStayOnOneLine(t *testing.T) {
 }
 
 // TestCostlyCheck calls a tool whose schema takes 2^40 steps for one argument. That call is sent
-// unchecked; wrong arguments of the next calls are refused as always.
+// unchecked. Wrong arguments of the next calls are refused as usual.
 func TestCostlyCheck(t *testing.T) {
 	t.Parallel()
 	definitions := []string{`"40":{"type":"integer"}`}

@@ -19,7 +19,7 @@ import (
 // once it has got initialize.
 type slowServer struct {
 	real       http.Handler
-	isStrict   bool // it refuses initialize
+	isStrict   bool // refuses initialize
 	mu         sync.Mutex
 	methods    []string // of the POSTs, in the order in which they came
 	opened     string   // the session that initialize has opened
@@ -83,8 +83,8 @@ func await(r *http.Request, closed <-chan struct{}) {
 	}
 }
 
-// TestSlowDiscover: a server that needs more than three seconds for server/discover gets
-// initialize beside it. If server/discover works first, nothing is left of initialize.
+// TestSlowDiscover: a server that needs more than three seconds for server/discover also gets
+// initialize. If server/discover succeeds first, the session of initialize is deleted.
 func TestSlowDiscover(t *testing.T) {
 	t.Parallel()
 	strict, strictURL := newSlowServer(t, true)

@@ -54,8 +54,8 @@ func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
 	}
 }
 
-// TestPagesOfOtherOrigins: the browser sends a person's password with requests of pages on
-// other ports. No tool runs for them, and nothing changes. Clients in such pages use a token.
+// TestPagesOfOtherOrigins: the browser adds a person's password to requests of pages on other
+// ports. mcpx runs no tool for them, and changes nothing. Clients in such pages send a token.
 func TestPagesOfOtherOrigins(t *testing.T) {
 	t.Parallel()
 	config := with(one(t, "-count-calls"), "server", map[string]any{"token": "s3cret-token", "console": "edit"})

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// cacheFolder returns the variables that name the cache folder of several runs, and the folder
-// of the key that signs it.
+// cacheFolder returns environment variables for several runs that share a cache folder, and the
+// folder of the key that signs the cache.
 func cacheFolder(t *testing.T) []string {
 	return []string{"XDG_CACHE_HOME=" + t.TempDir(), stateFolder(t)}
 }
@@ -81,8 +81,8 @@ func TestLazyServers(t *testing.T) {
 	}
 }
 
-// TestPoisonedCache: the text of a cache entry that somebody else wrote is not shown. The
-// server is listed again.
+// TestPoisonedCache: mcpx does not show a cache entry that somebody else wrote. It lists the
+// server again.
 func TestPoisonedCache(t *testing.T) {
 	t.Parallel()
 	for name, poison := range map[string]func(text string) string{

@@ -41,7 +41,7 @@ func newLocked(t *testing.T) *locked {
 	return newLockedWith(t, nil)
 }
 
-// newLockedWith is newLocked with more settings of the server.
+// newLockedWith is newLocked with further settings of the server.
 func newLockedWith(t *testing.T, more map[string]any) *locked {
 	t.Helper()
 	l := &locked{t: t, answers: writeFile(t, "answers.json", definitions), env: cacheFolder(t)}

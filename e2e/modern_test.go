@@ -152,7 +152,7 @@ func TestParkedCallsEndWithTheFront(t *testing.T) {
 }
 
 // TestMetaOfExtensions: keys of extensions in _meta reach upstreams of each revision, from clients
-// of each revision. The core keys of 2026-07-28 are mcpx's own.
+// of each revision. The core keys of 2026-07-28 have mcpx's own values.
 func TestMetaOfExtensions(t *testing.T) {
 	t.Parallel()
 	p := serve(t, map[string]any{"earlier": mcptest.Upstream(t), "modern": mcptest.Upstream(t, "-modern")})

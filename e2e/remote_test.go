@@ -252,9 +252,9 @@ func TestRemoteUpstreams(t *testing.T) {
 	}
 }
 
-// TestRemoteForgetsSession: a call that is answered with 404, because the server has forgotten
-// its sessions, was not made. It is sent once more, in a new session. After another status
-// nobody knows, so the call fails, and the next call gets a new session.
+// TestRemoteForgetsSession: if the response to a call is 404, the server has forgotten its sessions
+// and did not run the call. mcpx sends it once more, in a new session. After another status, mcpx
+// does not know whether the call ran, so it fails, and the next call gets a new session.
 func TestRemoteForgetsSession(t *testing.T) {
 	t.Parallel()
 	for status, made := range map[int]int{http.StatusNotFound: 1, http.StatusBadRequest: 0} {
@@ -316,7 +316,7 @@ func TestCancelReachesRemote(t *testing.T) {
 				t.Errorf("the server was told %s, want an ID of mcpx's own", got)
 			}
 			if reason := memberOf(parse(got).Params, "reason"); reason != `"enough"` {
-				t.Errorf("the server was told the reason %s, want the client's own", reason)
+				t.Errorf("the server got the reason %s, want the client's own", reason)
 			}
 		case <-time.After(patience):
 			t.Fatal("the server was never told")

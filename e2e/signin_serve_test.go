@@ -144,7 +144,7 @@ func TestTokensThatOthersCouldRead(t *testing.T) {
 	if got := p.exec("locked", "hello", `{}`); got != "hello" {
 		t.Errorf("a call: %s", got)
 	}
-	p.waitStderrCount("other users could read this", 2)
+	p.waitStderrCount("other users could read this file or folder", 2)
 	for path, want := range map[string]os.FileMode{tokens: 0o700, files[0]: 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
@@ -173,8 +173,8 @@ func TestSignInElsewhereDuringACall(t *testing.T) {
 	}
 }
 
-// TestServeNeedsMoreAccess: after a call that lacked access, the server says so in the same
-// words everywhere, until another process has got that access.
+// TestServeNeedsMoreAccess: after a call that lacked access, mcpx says so everywhere in the same
+// words, until another process has signed in with that access.
 func TestServeNeedsMoreAccess(t *testing.T) {
 	t.Parallel()
 	s := authtest.New(t)

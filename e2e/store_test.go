@@ -144,7 +144,7 @@ func TestSharedStore(t *testing.T) {
 }
 
 // endedOnBoth ends a client session at the first replica, and returns its client at both. On a
-// busy machine a store that works may be too slow for mcpx, so it tries several sessions.
+// busy machine the store may be too slow for mcpx, so it tries several sessions.
 func endedOnBoth(first, second *site) (c, there *caller) {
 	first.t.Helper()
 	for range 20 {
@@ -163,8 +163,8 @@ func endedOnBoth(first, second *site) (c, there *caller) {
 	return nil, nil
 }
 
-// TestEndedSessionStaysEnded: a session that was ended does not come back while the store is
-// gone, nor when it comes back without its values.
+// TestEndedSessionStaysEnded: a client session that was ended stays ended while the store is down,
+// and after the store comes back without its values.
 func TestEndedSessionStaysEnded(t *testing.T) {
 	t.Parallel()
 	server := storetest.Start(t, "--requirepass", storePassword)

@@ -329,8 +329,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditOfModernClient: a client of 2026-07-28 names its program with each request.
-func TestAuditOfModernClient(t *testing.T) {
+// TestAuditWithoutInitialize: a client of 2026-07-28 names its program with each request.
+func TestAuditWithoutInitialize(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	p := start(t, with(one(t), "logging", map[string]any{"audit": file}), options{})

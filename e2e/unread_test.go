@@ -148,7 +148,7 @@ func TestUnreadAnswersOfLegacySSE(t *testing.T) {
 	s.staysSmall(hostileMiB)
 }
 
-// TestUnreadLongAnswers: long answers that a client on stdio does not read are kept in files.
+// TestUnreadLongAnswers: long responses that a client on stdio does not read are kept in files.
 // They take little memory, however many calls run, and arrive unchanged.
 func TestUnreadLongAnswers(t *testing.T) {
 	const calls, size = 120, 1_000_000
@@ -186,8 +186,8 @@ func TestUnreadLongAnswers(t *testing.T) {
 	_, _ = io.Copy(io.Discard, p.out)
 }
 
-// waitForDisk waits until mcpx has that many bytes in files without a name. Elsewhere than
-// on Linux it does not wait.
+// waitForDisk waits until mcpx has that many bytes in files without a name. On other systems
+// than Linux, it does not wait.
 func waitForDisk(t *testing.T, p *process, want int) {
 	t.Helper()
 	folder := fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid)

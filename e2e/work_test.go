@@ -9,8 +9,8 @@ import (
 )
 
 // TestSelectsUseLittleMemory: a client that sends many selects on a large result at once gets
-// all answers. mcpx does not use more memory than its limits allow, with a generous margin for
-// what is not collected yet. A call that is canceled while it waits is not answered.
+// all responses. mcpx does not use more memory than its limits allow, with a large margin for
+// memory that is not collected yet. A call that is canceled while it waits gets no response.
 func TestSelectsUseLittleMemory(t *testing.T) {
 	row := `{"id":%d,"title":"a row of a large result","state":"open","user":{"login":"someone"},"labels":["a","b"]}`
 	var rows strings.Builder

@@ -171,8 +171,8 @@ func (e *Executor) withoutTools(c upstream.Client) (names []string) {
 	return names
 }
 
-// showSchema returns a tool's definition with all members. Secrets are hidden, and with a lock
-// the members that nobody has approved.
+// showSchema returns a tool's definition with all members. Secrets are hidden. With a lock, so
+// are the members that nobody has approved.
 func (e *Executor) showSchema(ctx context.Context, c Call, arguments []byte) (string, error) {
 	u, t, err := e.find(ctx, &Call{Client: c.Client, Server: text(arguments, "server"), Tool: text(arguments, "tool")})
 	if err != nil {

@@ -52,7 +52,7 @@ type Options struct {
 	Observe func(Event) // gets the event of every call; may be nil
 	SignIn  SignIn      // may be nil
 
-	Work *work.Budget // for work on large results, which all profiles share; nil: one of its own
+	Work *work.Budget // for work on large results; all profiles share it; nil: a new one
 }
 
 // SignIn returns the address where the person who uses a client signs in to a server, with
@@ -323,7 +323,7 @@ func isUnfinished(c *Call) bool {
 func (e *Executor) fit(ctx context.Context, c *Call, raw []byte) ([]byte, error) {
 	isBuiltin := c.Server == Builtin
 	if isBuiltin && (c.Tool == readResultName || c.selection == nil && e.results.IsSmall(raw)) {
-		return raw, nil // it was made to fit, or does
+		return raw, nil // it has been cut already, or is short
 	}
 	client, tool := ownerOf(c.Client), results.Tool{Server: c.Server, Name: c.Tool}
 	if !isBuiltin && c.selection == nil && e.results.RememberShort(client, tool, raw) {

@@ -86,7 +86,7 @@ func heading(u *live.Upstream, shown, budget int) string {
 	return tokens.Shorten(head, budget-1) + "\n"
 }
 
-// stateNote says in which state an upstream is that is not ready, and why.
+// stateNote returns the state of an upstream that is not ready, and the reason; "" if it is ready.
 func stateNote(u *live.Upstream) string {
 	switch {
 	case u.State == live.Ready:

@@ -59,7 +59,7 @@ func (e *Executor) searchTools(ctx context.Context, c Call, arguments []byte) (s
 // maxStateNote is the longest note on the state of a server, in bytes.
 const maxStateNote = 120
 
-// stateNotes returns a line for each server that is not ready.
+// stateNotes returns a line for each server that is not ready, by name.
 func (e *Executor) stateNotes(c upstream.Client) map[string]string {
 	notes := map[string]string{}
 	for _, u := range e.registry.For(c).Catalog().Upstreams {

@@ -121,9 +121,9 @@ func (r *Registry) publish(s *live.Supervisor, change func(u *live.Upstream)) {
 	}
 }
 
-// reconfigure applies changes that need no new session, first to the upstreams of owners: they
-// are ready for it when the one in the catalog decides that clients see their lists. The caller
-// holds r.mu.
+// reconfigure applies changes that need no new session. It changes the upstreams of owners
+// first: once the upstream in the catalog has changed, clients may see the owners' lists. The
+// caller holds r.mu.
 func (r *Registry) reconfigure(s *live.Supervisor, c *config.Upstream) {
 	for _, own := range r.owned.all(basedOn(s)) {
 		if next, err := own.config(c); err == nil { // the headers that it needs have not changed

@@ -19,8 +19,9 @@ import (
 
 // Send sends a request to an upstream. It never waits: if the session is not open yet, a
 // goroutine waits for it. done gets the end once: the result, or an error of Session.Send
-// or *live.Unavailable. A request that was sent is never sent again, unless the upstream had
-// forgotten the session and so did not run it. Then it is sent once more, in a new session.
+// or *live.Unavailable. A request that was sent is never sent again, with one exception: if
+// the upstream has forgotten the session, it did not run the request. Then Send sends it once
+// more, in a new session.
 func (r *Registry) Send(ctx context.Context, server string, q upstream.Request, done rpc.Done) {
 	if r.tracer == nil {
 		r.send(ctx, server, q, done)
@@ -41,7 +42,7 @@ func (r *Registry) send(ctx context.Context, server string, q upstream.Request, 
 		return
 	}
 	err := s.Send(ctx, q, r.limits(server), func(result, line []byte, err error) {
-		if errors.Is(err, rpc.ErrClosed) { // the link accepted the request, but it was not sent, or not run
+		if errors.Is(err, rpc.ErrClosed) { // the link accepted the request, but it was not sent, or the upstream did not run it
 			go r.callInBackground(ctx, server, q, failedTry{s, err}, done)
 			return
 		}
@@ -81,7 +82,8 @@ func (r *Registry) Call(ctx context.Context, server string, q upstream.Request) 
 // maxTries is how many sessions a call tries that end before they can send it.
 const maxTries = 2
 
-// failedTry is a try to make a call that the upstream did not run. The zero failedTry is none.
+// failedTry is an attempt to make a call that the upstream did not run. The zero failedTry means
+// that there was no attempt.
 type failedTry struct {
 	session *live.Session
 	err     error // an rpc.ErrClosed
@@ -92,7 +94,7 @@ type failedTry struct {
 func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.Request, last failedTry) (s *live.Session, result []byte, err error) {
 	limits, begun := r.limits(server), q.Begun
 	_, isForgotten := errors.AsType[*upstream.Forgotten](last.err)
-	if isForgotten { // it has used a part of its time, and needs a start only now
+	if isForgotten { // the call has used a part of its time, and waits for a start only now
 		var cancel context.CancelFunc
 		ctx, cancel = totalLimit(ctx, server, limits.Total, begun)
 		defer cancel()
@@ -115,13 +117,13 @@ func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.
 			return nil, nil, err
 		}
 		if isForgotten && !r.offers(server, q) {
-			return nil, nil, &upstream.Unanswered{Server: server, Reason: "the server has forgotten the session, and the new one does not offer the tool as before; the call was not made"}
+			return nil, nil, &upstream.Unanswered{Server: server, Reason: "the server has forgotten the session, and the new session does not offer this tool; the call was not made. Use inspect to see the tools of the server"}
 		}
 		result, err = s.Call(ctx, q, limits)
 		again, ok := errors.AsType[*upstream.Forgotten](err)
 		switch {
 		case ok && isForgotten:
-			return nil, nil, &upstream.Unanswered{Server: server, Reason: again.Reason + ", and then the new session as well; the call was not made"}
+			return nil, nil, &upstream.Unanswered{Server: server, Reason: again.Reason + ", and then the new session, too; the call was not made. Try again later"}
 		case ok:
 			return r.callWhenReady(ctx, server, q, failedTry{s, err})
 		case !errors.Is(err, rpc.ErrClosed):
@@ -132,11 +134,11 @@ func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.
 	}
 }
 
-// withheldKinds are the kinds of the items that requests name.
+// withheldKinds are the kinds of items that requests name, by method.
 var withheldKinds = map[string]lockfile.Kind{"tools/call": lockfile.Tools, "prompts/get": lockfile.Prompts}
 
-// withheld returns the error for a request whose item waits for a review. The item was checked
-// before, but perhaps in the lists of a session that has ended since.
+// withheld returns the error for a request whose item waits for review. The item was checked
+// before, but maybe in the lists of a session that has ended since then.
 func withheld(s *live.Session, q upstream.Request) error {
 	u, kind := s.Supervisor().Upstream(), withheldKinds[q.Method]
 	if kind == "" || !u.IsBlocking() {
@@ -148,8 +150,8 @@ func withheld(s *live.Session, q upstream.Request) error {
 	return nil
 }
 
-// offers reports whether the client of a request may still use what it names: a tool may be
-// gone, or wait for a review, since the call was checked.
+// offers reports whether the client may still use the tool of a request. Since the call was
+// checked, the tool may have gone, or may wait for review.
 func (r *Registry) offers(server string, q upstream.Request) bool {
 	if q.Method != "tools/call" {
 		return true
@@ -159,7 +161,8 @@ func (r *Registry) offers(server string, q upstream.Request) bool {
 	return u != nil && u.Tool(name) != nil
 }
 
-// totalLimit bounds a call that began then. A limit of 0 is none.
+// totalLimit returns a context that ends when a call has reached its limit. The call began at
+// begun, or now if that is zero. A limit of 0 means no limit.
 func totalLimit(ctx context.Context, server string, limit time.Duration, begun time.Time) (context.Context, context.CancelFunc) {
 	if limit == 0 {
 		return ctx, func() {}

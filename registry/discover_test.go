@@ -11,15 +11,15 @@ import (
 	"mcpx/registry/live"
 )
 
-// delayed is how an upstream responds to a handshake.
+// delayed says when and how an upstream responds to a handshake.
 type delayed struct {
 	after  time.Duration // 0: at once; never: not at all
 	result string        // "": it refuses
 }
 
 const (
-	modernHandshake  = `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
-	earlierHandshake = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}`
+	discoverResult   = `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
+	initializeResult = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}`
 )
 
 // slowFake returns an upstream that responds late to its handshakes. It counts the links that
@@ -57,8 +57,9 @@ func slowFake(discover, initialize delayed, unanswered *int) *fake {
 	return f
 }
 
-// TestSlowDiscover: after three seconds, an upstream gets initialize beside server/discover.
-// The first of them that works wins, and both may take startup_timeout.
+// TestSlowDiscover: after three seconds, an upstream gets initialize in addition to
+// server/discover. The first that succeeds is used, and both may take as long as
+// startup_timeout.
 func TestSlowDiscover(t *testing.T) {
 	s := time.Second
 	for _, c := range []struct {
@@ -67,19 +68,19 @@ func TestSlowDiscover(t *testing.T) {
 		initialize delayed
 		ready      time.Duration // 0: it fails
 		reason     string        // of the failure
-		isModern   bool
+		is2026     bool
 		dialled    int
 		unanswered int
 	}{
-		{"2026-07-28 alone", delayed{4 * s, modernHandshake}, delayed{}, 4 * s, "", true, 2, 0},
-		{"2026-07-28 alone, very slow", delayed{29 * s, modernHandshake}, delayed{20 * s, ""}, 29 * s, "", true, 2, 0},
-		{"2026-07-28 alone, too slow", delayed{31 * s, modernHandshake}, delayed{}, 0, `not ready within 30s (its "startup_timeout")`, false, 2, 0},
-		{"both revisions", delayed{4 * s, modernHandshake}, delayed{0, earlierHandshake}, 3 * s, "", false, 2, 0},
-		{"both, initialize is slower", delayed{4 * s, modernHandshake}, delayed{20 * s, earlierHandshake}, 4 * s, "", true, 2, 0},
-		{"both, initialize never ends", delayed{4 * s, modernHandshake}, delayed{never, ""}, 4 * s, "", true, 2, 1},
-		{"2025-11-25, silent", delayed{never, ""}, delayed{0, earlierHandshake}, 3 * s, "", false, 2, 0},
-		{"2025-11-25, refuses late", delayed{4 * s, ""}, delayed{5 * s, earlierHandshake}, 8 * s, "", false, 2, 0},
-		{"2025-11-25, refuses in time", delayed{2 * s, ""}, delayed{5 * s, earlierHandshake}, 7 * s, "", false, 1, 0},
+		{"2026-07-28 alone", delayed{4 * s, discoverResult}, delayed{}, 4 * s, "", true, 2, 0},
+		{"2026-07-28 alone, very slow", delayed{29 * s, discoverResult}, delayed{20 * s, ""}, 29 * s, "", true, 2, 0},
+		{"2026-07-28 alone, too slow", delayed{31 * s, discoverResult}, delayed{}, 0, `not ready within 30s (its "startup_timeout")`, false, 2, 0},
+		{"both revisions", delayed{4 * s, discoverResult}, delayed{0, initializeResult}, 3 * s, "", false, 2, 0},
+		{"both, initialize is slower", delayed{4 * s, discoverResult}, delayed{20 * s, initializeResult}, 4 * s, "", true, 2, 0},
+		{"both, initialize never ends", delayed{4 * s, discoverResult}, delayed{never, ""}, 4 * s, "", true, 2, 1},
+		{"2025-11-25, silent", delayed{never, ""}, delayed{0, initializeResult}, 3 * s, "", false, 2, 0},
+		{"2025-11-25, refuses late", delayed{4 * s, ""}, delayed{5 * s, initializeResult}, 8 * s, "", false, 2, 0},
+		{"2025-11-25, refuses in time", delayed{2 * s, ""}, delayed{5 * s, initializeResult}, 7 * s, "", false, 1, 0},
 		{"refuses both", delayed{4 * s, ""}, delayed{}, 0, "initialize: no (-32601)", false, 2, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,11 +100,11 @@ func TestSlowDiscover(t *testing.T) {
 					}
 					return
 				}
-				if isModern := u.Session.IsModern(); isModern != c.isModern {
-					t.Errorf("it speaks 2026-07-28: %t", isModern)
+				if is2026 := u.Session.IsModern(); is2026 != c.is2026 {
+					t.Errorf("it speaks 2026-07-28: %t", is2026)
 				}
 				synctest.Wait()
-				if wasRefused := c.initialize.result == "" && c.initialize.after < never; c.isModern && wasRefused {
+				if wasRefused := c.initialize.result == "" && c.initialize.after < never; c.is2026 && wasRefused {
 					select {
 					case <-f.current.ended:
 					default:
@@ -120,8 +121,8 @@ func TestSlowDiscover(t *testing.T) {
 	}
 }
 
-// TestSlowDiscoverOfAProcess: a process that is known to speak 2026-07-28 gets initialize
-// beside server/discover too, and is not started again.
+// TestSlowDiscoverOfAProcess: a process that is known to speak 2026-07-28 also gets initialize if
+// server/discover is slow, and is not started again.
 func TestSlowDiscoverOfAProcess(t *testing.T) {
 	f := modernFake()
 	quick := f.script

@@ -24,8 +24,8 @@ type forgetful struct {
 	url string
 
 	mu       sync.Mutex
-	sessions int             // that were opened
-	known    map[string]bool // sessions that it has not forgotten
+	sessions int             // number of opened sessions
+	known    map[string]bool // sessions that are not forgotten
 	got      map[string]int  // calls, by their text
 	ran      map[string]int  // calls that were run
 	refuses  bool            // answers every call with 404
@@ -129,8 +129,8 @@ func TestForgottenSession(t *testing.T) {
 		"lazy":                             {map[string]any{"start": "lazy"}, "no such session", (*forgetful).forget, "", 2, 1},
 		"with a JSON-RPC error":            {nil, rpcError, (*forgetful).forget, "", 2, 1},
 		"with the call's own error":        {nil, strings.Replace(rpcError, "null", "3", 1), (*forgetful).forget, "", 2, 1},
-		"it refuses the call":              {nil, rpcError, func(f *forgetful) { f.refuses = true }, "(HTTP status 404 Not Found: Session not found), and then the new session as well; the call was not made", 2, 1},
-		"the tool is gone":                 {nil, "no such session", func(f *forgetful) { f.forget(); f.tools = `[]` }, "does not offer the tool as before; the call was not made", 1, 1},
+		"it refuses the call":              {nil, rpcError, func(f *forgetful) { f.refuses = true }, "(HTTP status 404 Not Found: Session not found), and then the new session, too; the call was not made. Try again later", 2, 1},
+		"the tool is gone":                 {nil, "no such session", func(f *forgetful) { f.forget(); f.tools = `[]` }, "does not offer this tool; the call was not made. Use inspect", 1, 1},
 		"a gateway that has lost the rest": {nil, "no such server", func(f *forgetful) { f.isGone = true }, "HTTP status 404 Not Found", 1, 0},
 	} {
 		for _, how := range []string{"Send", "Call"} {
@@ -222,8 +222,8 @@ func TestCallsOfAForgottenSession(t *testing.T) {
 	}
 }
 
-// TestNotFoundWithoutASession: a 404 to a request without a session is an answer. The call is
-// not sent again.
+// TestNotFoundWithoutASession: a 404 to a request without a session ID is the response of the
+// call, which is not sent again.
 func TestNotFoundWithoutASession(t *testing.T) {
 	calls := make(chan struct{}, 10)
 	url := serve(t, scripted{"tools/call": func(w http.ResponseWriter, _ *http.Request, _ rpc.Message) {
@@ -238,9 +238,9 @@ func TestNotFoundWithoutASession(t *testing.T) {
 	}
 }
 
-// TestSessionsForgottenAgainAndAgain: a session that was forgotten is no failure of the
-// upstream, so the next one is opened at once, each time. The two tries of a call share its
-// time limit.
+// TestSessionsForgottenAgainAndAgain: a forgotten session does not count as a failure of the
+// upstream, so mcpx opens the next one at once, each time. Both attempts of a call share its time
+// limit.
 func TestSessionsForgottenAgainAndAgain(t *testing.T) {
 	calls, takes := 0, time.Duration(0)
 	f := &fake{pings: never, script: func(l *fakeLink, method, id string, _ []byte) (bool, error) {

@@ -137,8 +137,8 @@ func TestFills(t *testing.T) {
 	}, lazy)
 }
 
-// TestFillsDuringAReload: upstreams that a reload removes while they are listed, or wait for it,
-// are not started again. inTime checks the same for the end of mcpx.
+// TestFillsDuringAReload: a reload removes upstreams while they are listed, or wait for that. They
+// are not started again. inTime checks the same when mcpx stops.
 func TestFillsDuringAReload(t *testing.T) {
 	f := &fake{pings: never, starts: time.Second}
 	inTime(t, f, func(t *testing.T, r *Registry) {
@@ -159,8 +159,8 @@ func TestFillsDuringAReload(t *testing.T) {
 	}, lazy)
 }
 
-// TestFillWithARequest: a request that comes while an upstream is being listed gets that process.
-// The other upstreams do not wait for its end.
+// TestFillWithARequest: a request that comes while an upstream is being listed uses that process.
+// The other upstreams do not wait until the process ends.
 func TestFillWithARequest(t *testing.T) {
 	f := &fake{pings: never, starts: time.Second}
 	inTime(t, f, func(t *testing.T, r *Registry) {

@@ -14,9 +14,9 @@ import (
 )
 
 // ownedUpstreams is the table of upstreams with one owner. With isolation "client", a client
-// has its own session and uses the lists in the catalog, or its own if a lock must hold for
-// them. With isolation "user", a caller has its own session and lists. The first use creates an
-// owned upstream, which starts like a lazy one.
+// has its own session. It uses the lists in the catalog, or its own lists if there is a lock.
+// With isolation "user", a caller has its own session and lists. The first use creates an owned
+// upstream, which starts like a lazy one.
 type ownedUpstreams struct {
 	mu    sync.Mutex
 	byKey map[sessionKey]*ownedUpstream

@@ -157,8 +157,8 @@ func TestCallAfterSignInElsewhere(t *testing.T) {
 	}
 }
 
-// TestMissingAccess: a server that refused a call for want of access is shown as such, whoever
-// made the call. That ends when the same call works; calls of others do not matter.
+// TestMissingAccess: if a server refused a call because access was missing, it is shown in that
+// state, whoever made the call. That ends when the same call works. Other calls do not matter.
 func TestMissingAccess(t *testing.T) {
 	for _, isolation := range []string{"shared", "client"} {
 		t.Run(isolation, func(t *testing.T) {

@@ -194,8 +194,8 @@ func TestLockOfOwners(t *testing.T) {
 	}
 }
 
-// TestUnlockedSessionsAreNotListed: without a lock, a client's own session costs no list, and
-// announces none.
+// TestUnlockedSessionsAreNotListed: without a lock, mcpx reads no lists of a client's own session,
+// and ignores their changes.
 func TestUnlockedSessionsAreNotListed(t *testing.T) {
 	f := &fake{}
 	inTime(t, f, func(t *testing.T, r *Registry) {

@@ -50,7 +50,7 @@ func (v View) Catalog() *Catalog {
 	if seen != nil && len(whole.perOwner) == 0 {
 		return seen
 	}
-	upstreams := v.compose(whole) // those of owners change without the catalog
+	upstreams := v.compose(whole) // upstreams of owners change while the catalog stays the same
 	if seen == nil || !slices.Equal(seen.Upstreams, upstreams) {
 		seen = newCatalog(upstreams)
 		whole.views.Store(key, seen)
@@ -121,8 +121,8 @@ func (v View) Listed(ctx context.Context, name string) (*live.Upstream, error) {
 }
 
 // AwaitsLists reports whether a request must wait for newer lists of an upstream that the
-// client sees: it has to start first, it has announced other lists, or it is not the one that
-// serves the client, whose lists must be as approved too.
+// client sees. That is so if the upstream has to start first, if it has announced other lists,
+// or if only approved items may be used and another upstream, of this owner, serves the client.
 func (v View) AwaitsLists(u *live.Upstream) bool {
 	return u.NeedsStart() || u.AwaitsList() || u.IsBlocking() && !v.serves(u)
 }

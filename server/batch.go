@@ -138,8 +138,8 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (requ
 	}
 }
 
-// runBatch runs the requests of a batch and returns their responses, which count as memory
-// for batches until free is called. The batch counts once in the client's quota, so one
+// runBatch runs the requests of a batch and returns their responses. These count in batchMemory
+// until free is called. The batch counts once in the client's quota, so one
 // request at a time can always run. More run at the same time if the quota has room.
 func (c *Client) runBatch(starts []func(respond func(response []byte))) (responses [][]byte, free func()) {
 	responses = make([][]byte, len(starts))
@@ -191,7 +191,7 @@ func (m *batchMemory) keep(response []byte) []byte {
 	size := int64(len(response))
 	if m.total.Add(size) > maxBatchBytes {
 		m.total.Add(-size)
-		return rpc.AppendError(nil, rawjson.Get(response, "id"), rpc.Errorf(rpc.CodeInternal, "The call was made, but its answer of %d bytes was dropped: the answers of a batch have at most %d bytes together. Send the call outside a batch.", size, maxBatchBytes))
+		return rpc.AppendError(nil, rawjson.Get(response, "id"), rpc.Errorf(rpc.CodeInternal, "The call was made, but its response of %d bytes was dropped: the responses of a batch have at most %d bytes together. Send the call outside a batch.", size, maxBatchBytes))
 	}
 	m.own.Add(size)
 	return response

@@ -62,8 +62,8 @@ func TestABatchKeepsToTheQuota(t *testing.T) {
 	}
 }
 
-// TestAnswersOfABatchAreBounded: they are kept in memory until all are there, so those that
-// there is no room for are replaced by errors.
+// TestAnswersOfABatchAreBounded: the responses of a batch are kept in memory until all are there.
+// If there is no room for a response, it is replaced by an error.
 func TestAnswersOfABatchAreBounded(t *testing.T) {
 	c := newClient("one", nil)
 	c.Quota = NewQuota(1, 0)

@@ -52,7 +52,7 @@ type conversation struct {
 
 	program atomic.Pointer[upstream.Program] // nil: the client has not named it
 
-	Exited atomic.Bool // it has sent notifications/exit
+	Exited atomic.Bool // the client has sent notifications/exit
 
 	initialized chan struct{} // closed when upstreams may send messages to the client
 	Ended       chan struct{} // closed by End
@@ -148,7 +148,7 @@ func (c *conversation) Cancelled(reason string) error {
 // reasonBytes bounds the reason of a cancellation that upstreams get.
 const reasonBytes = 1000
 
-// cancellation is ErrCancelled with the client's own reason.
+// cancellation is an ErrCancelled with the reason that the client gave.
 type cancellation string
 
 func (c cancellation) Error() string { return string(c) }

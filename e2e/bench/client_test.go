@@ -47,7 +47,7 @@ func build(m *testing.M) int {
 	return runIn(dir, m)
 }
 
-// runIn runs the benchmarks with the cache of mcpx in a folder, and the key of the cache.
+// runIn runs the benchmarks. The cache of mcpx and its key are in dir.
 func runIn(dir string, m *testing.M) int {
 	err := errors.Join(os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache")), os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state")))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestForeignPagesChangeNothing: after a person has entered the token, the browser sends it
-// also with requests of pages on other ports. They change nothing.
+// TestForeignPagesChangeNothing: after a person has entered the token, the browser also adds it to
+// requests of pages on other ports. These requests change nothing.
 func TestForeignPagesChangeNothing(t *testing.T) {
 	t.Parallel()
 	c := full(t)
@@ -42,7 +42,7 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 		{"/console/default/stop?server=demo", "new Blob(['{}'])"},
 		{"/reload", "undefined"},
 	} {
-		// The response of "no-cors" cannot be read. It arrives when mcpx has decided.
+		// A page cannot read the response in "no-cors" mode, but can wait for it.
 		value[bool](p, fmt.Sprintf(`fetch(new Request(%q, {method: 'POST', mode: 'no-cors', credentials: 'include', body: %s})).then(() => true)`, s.url+v.path, v.body))
 	}
 	after, err := os.ReadFile(s.cmd.Args[1])

@@ -23,7 +23,7 @@ type call struct {
 	cancel time.Duration // the client cancels after this time; 0: never
 	drop   bool          // it cancels by closing the connection
 	deaf   time.Duration // the client reads nothing of the answer for this time, over HTTP
-	handle string        // of kept rows; the call refers to them instead of naming its number of bytes
+	handle string        // of kept rows; the call refers to them instead of giving a number of bytes
 	probe  bool          // waits for a starting upstream; its duration does not count
 }
 
@@ -102,8 +102,8 @@ type caller interface {
 	// call sends tools/call and waits for the answer. It reads a cut result to its end.
 	// It returns errGivenUp for a canceled call and errDropped if the connection is gone.
 	call(c call) (answer, error)
-	// exec calls any tool of a server. It cancels the call after a time that is not 0, and
-	// returns errGivenUp then.
+	// exec calls any tool of a server. If cancel is not 0, exec cancels the call after that
+	// time, and returns errGivenUp.
 	exec(server, tool, arguments string, cancel time.Duration) (answer, error)
 }
 

@@ -91,8 +91,8 @@ const (
 	deafCalls   = 64
 	deafTimeout = 30 * time.Second // the upstream needs long for so many bytes
 	deafBytes   = 2 << 20
-	// deafPeak is the memory limit of mcpx in KiB for a client that does not read, with
-	// limits.unread_bytes of 1 MiB. All answers together have twice that.
+	// deafPeak is the most memory in KiB that mcpx may use for a client that does not read, with
+	// limits.unread_bytes of 1 MiB. All responses together have twice that.
 	deafPeak = 100 << 10
 )
 

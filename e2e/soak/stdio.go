@@ -21,7 +21,7 @@ type stdio struct {
 	out  io.ReadCloser
 
 	writing sync.Mutex
-	hearing sync.Mutex // while a client that does not read has it, no further line is read
+	hearing sync.Mutex // held while the client does not read: then no further line is read
 
 	mu      sync.Mutex
 	lastID  int

@@ -66,8 +66,8 @@ type webClient struct {
 	opening sync.Mutex
 	session session
 	used    time.Time
-	keep    bool          // it stays in its session
-	deaf    time.Duration // it reads nothing of an answer for this time
+	keep    bool          // the client keeps its session
+	deaf    time.Duration // the client reads nothing of a response for this time
 }
 
 func (w *web) client() *webClient { return &webClient{web: w} }
@@ -141,8 +141,8 @@ func (c *webClient) execIn(in session, server, tool, arguments string, cancel ti
 	return c.send(in, func(string) string { return execParams(server, tool, arguments) }, cancel, false)
 }
 
-// send sends tools/call with the params for a request ID, and cancels it after a time that is
-// not 0: by a notification, or by closing the connection.
+// send sends tools/call with the params for a request ID. If giveUp is not 0, send cancels the
+// call after that time: by a notification, or with drop by closing the connection.
 func (c *webClient) send(in session, params func(id string) string, giveUp time.Duration, drop bool) (answer, error) {
 	id := fmt.Sprint(c.lastID.Add(1))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

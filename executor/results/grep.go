@@ -98,7 +98,7 @@ func (s *Store) grep(ctx context.Context, in searched, q Query) (string, error) 
 const (
 	maxPattern   = 4 << 10 // bytes
 	maxMatching  = 2 << 30 // bytes times instructions
-	longMatching = 4 << 20 // from here on, matching a single line can be stopped
+	longMatching = 4 << 20 // from this size on, matching a single line can be stopped
 )
 
 // pattern is a compiled pattern.
@@ -128,8 +128,8 @@ func compile(text string, size int) (*pattern, error) {
 	return &pattern{compiled, len(program.Inst)}, err
 }
 
-// find returns where a line matches, nil if it does not. A long line is read rune by rune,
-// since only that can be stopped.
+// find returns where a line matches, nil if it does not. It reads a long line rune by rune,
+// because only then it can stop when the work is canceled.
 func (p *pattern) find(w *work.Watch, line string) []int {
 	if len(line)*p.size < longMatching {
 		return p.FindStringIndex(line)
@@ -143,7 +143,7 @@ func (p *pattern) find(w *work.Watch, line string) []int {
 	return p.FindReaderIndex(&runes{w, strings.NewReader(line)})
 }
 
-// runes are the characters of a line, until the work must end.
+// runes reads the characters of a line. It ends early if the work is canceled.
 type runes struct {
 	watch *work.Watch
 	*strings.Reader

@@ -51,8 +51,8 @@ type merger struct {
 // level is an object or array that is being read.
 type level struct {
 	*shape
-	keys   int // that lead to it
-	arrays int // directly around what is in it
+	keys   int // number of keys that lead to it
+	arrays int // number of arrays directly around its values
 }
 
 // enter merges a value. It reports whether to read what is in it.
@@ -84,7 +84,7 @@ func (m *merger) enter(depth int, key []byte, kind byte) bool {
 	return true
 }
 
-// leave notes the length of an array.
+// leave records the length of an array.
 func (m *merger) leave(depth, count int) { m.path[depth].length = count }
 
 // field returns the shape of a member; nil if there are too many. Rows mostly have the same
@@ -137,7 +137,7 @@ func (s *shape) add(f *field) {
 	s.number[f.key] = len(s.fields) - 1
 }
 
-// finish moves what is in arrays to the shapes around them.
+// finish moves the shape of the elements of an array to the shape around it.
 func (s *shape) finish() {
 	for _, f := range s.fields {
 		f.finish()

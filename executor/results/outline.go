@@ -23,8 +23,8 @@ const (
 )
 
 // outline describes a result in one line: its keys and lengths, as in
-// "total, items[312]{id, title}". Nested keys are left out before the fields of the rows are,
-// then the fields of other objects, and then everything beside the rows.
+// "total, items[312]{id, title}". If it is too long, it leaves out nested keys first, then the
+// fields of objects that are not rows, and then everything besides the rows.
 func (s *shape) outline(limit int) string {
 	least := max(s.rowDepth(), 1)
 	for depth := maxDepth; depth >= least; depth-- {
@@ -88,8 +88,8 @@ func (s *shape) text(depth int) string {
 	return s.arrays + "{" + strings.Join(keys, ", ") + "}"
 }
 
-// rowText is text with the fields of the rows at a depth, and no fields of other objects. The
-// keys beside those that lead to the rows are written, or left out.
+// rowText is text with the fields of the rows at a depth, and no fields of other objects. With
+// hasOthers, it also has the keys that do not lead to the rows.
 func (s *shape) rowText(depth int, hasOthers bool) string {
 	if depth <= 1 {
 		return s.text(1)

@@ -12,21 +12,21 @@ import (
 	"mcpx/internal/work"
 )
 
-// Result is a result of a call, as an upstream sent it, that is made ready for the client.
-// It must not be used concurrently.
+// Result is the result of a call, from the upstream, while it is prepared for the client. It
+// must not be used concurrently.
 type Result struct {
 	reading
 	store  *Store
 	client string
 	raw    []byte
 	query  *selection.Query // nil: nothing is selected
-	parts  *parts           // nil for one that is not a result of MCP
+	parts  *parts           // nil if raw is not a result of MCP
 	shape  *shape           // nil until it is needed
 }
 
-// Open reads a result that a client gets, or of which the query selects a part. Unless it is
-// small, it waits until there is room for the work. It fails if the context ends. The caller must Close the
-// result.
+// Open reads a result for a client. q selects a part of it, and may be nil. Unless the result
+// is small, Open waits until there is room for the work. It fails if the context ends. The
+// caller must Close the result.
 func (s *Store) Open(ctx context.Context, client string, raw []byte, q *selection.Query) (*Result, error) {
 	r := &Result{reading: reading{ctx: ctx}, store: s, client: client, raw: raw, query: q}
 	var err error

@@ -18,7 +18,7 @@ import (
 // Limits of the keys or ids that an error lists.
 const (
 	maxNames    = 20
-	maxCompared = 10_000 // keys that are compared with the one that is missing
+	maxCompared = 10_000 // keys that are compared with the missing one
 )
 
 var errNotJSON = errors.New("the result is not JSON; use offset or grep")
@@ -45,8 +45,8 @@ type found struct {
 	several bool // the path has a *
 }
 
-// find finds the first value at a path, or fails. A key that contains the signs of a path is
-// found as it is.
+// find finds the first value at a path, or fails. It also finds a key that looks like a path,
+// such as "a.b".
 func (f *found) find(path string) (err error) {
 	if whole := f.root.Get(path); path != "" && path[0] != '/' && !whole.IsZero() {
 		f.one = whole
@@ -99,8 +99,8 @@ func (f *found) walk(n rawjson.Node, depth int, visit func(n rawjson.Node, depth
 	return true
 }
 
-// each returns the values. Where a * leads to several values, those without the rest of the
-// path are left out.
+// each returns the values. Where a * leads to several values, it leaves out those without the
+// rest of the path.
 func (f *found) each() iter.Seq[rawjson.Node] {
 	return func(yield func(rawjson.Node) bool) {
 		if !f.several {

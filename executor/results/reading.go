@@ -10,11 +10,11 @@ import (
 
 // Memory that work needs, as TestWeights measures it.
 const (
-	resultWeight = 4        // for each byte of a result: its texts, decoded and to keep
+	resultWeight = 4        // for each byte of a result: its decoded texts, and a copy to keep
 	outputBytes  = 64 << 10 // for an answer
 )
 
-// reading is work on a result. Its lease has the room for that.
+// reading is work on a result. The lease holds the memory that the work may use.
 type reading struct {
 	ctx context.Context
 	kept

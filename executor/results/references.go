@@ -20,7 +20,7 @@ type Reference struct {
 var ErrLong = errors.New("the references are too long")
 
 // Resolve sets the values of a client's references, which have at most limit bytes together.
-// The id alone of a result that is not JSON names its text. Resolve waits until there is room
+// If a result is not JSON, its id alone refers to its text. Resolve waits until there is room
 // for the work, and reads each result once. If it fails, it returns the reference with the
 // error.
 func (s *Store) Resolve(ctx context.Context, client string, references []*Reference, limit int) (*Reference, error) {
@@ -47,7 +47,7 @@ func (s *Store) Resolve(ctx context.Context, client string, references []*Refere
 }
 
 // resolve sets the values of the references to one result. left is how many bytes they may
-// have.
+// still have.
 func (s *Store) resolve(ctx context.Context, client string, k kept, references []*Reference, left *int) (*Reference, error) {
 	reading, err := s.read(ctx, client, k)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // selected returns the result with the texts and structuredContent replaced by what the
 // query selects. The whole result is kept, unless the store keeps nothing. A result that
-// reports an error, or is not JSON, is returned as without a query.
+// reports an error, or is not JSON, is returned as if there were no query.
 func (r *Result) selected() ([]byte, error) {
 	p := r.parts
 	if p == nil || p.isError || len(p.items) == 0 && p.structured < 0 {
@@ -35,7 +35,7 @@ func (r *Result) selected() ([]byte, error) {
 	return p.withText(text), nil
 }
 
-// withNote returns the result as without a query, and a note.
+// withNote returns the result as if there were no query, and a note.
 func (r *Result) withNote(note string) ([]byte, error) {
 	result, err := r.whole()
 	if err != nil {

@@ -25,9 +25,9 @@ type lastResult struct {
 	shape  string
 }
 
-// RememberShort is Remember for a result that nothing else has to be done with: a short one,
-// or any if results are not kept. It reports whether that is so. It takes no time
-// (BenchmarkStdioSmall, BenchmarkStdioLarge): only the bytes of a short result are copied.
+// RememberShort is Remember for a result that needs no other work: a short result, or any
+// result if results are not kept. It returns false for all others. It is fast, because it only
+// copies the bytes of a short result (BenchmarkStdioSmall, BenchmarkStdioLarge).
 func (s *Store) RememberShort(client string, t Tool, result []byte) (ok bool) {
 	if len(result) > shortResult || !s.IsSmall(result) {
 		return s.Tokens <= 0
@@ -38,7 +38,7 @@ func (s *Store) RememberShort(client string, t Tool, result []byte) (ok bool) {
 	return true
 }
 
-// Remember notes the last result that a client got from a tool, for Shape. Results that
+// Remember records the last result that a client got from a tool, for Shape. Results that
 // report an error do not count. It fails if the context ends.
 func (r *Result) Remember(t Tool) error {
 	last := lastResult{}
@@ -122,7 +122,7 @@ func (s *Store) Shape(client string, t Tool) string {
 
 // shapeOfShort returns the shape of a short result, "" if it is not JSON.
 func shapeOfShort(raw []byte) string {
-	ctx := context.Background() // it takes no time
+	ctx := context.Background() // a short result needs no cancellation
 	p, _ := readParts(ctx, raw)
 	if p == nil || p.data == "" {
 		return ""

@@ -53,7 +53,7 @@ type Store struct {
 // client has the results of one client.
 type client struct {
 	results map[string]*entry // by id
-	order   *list.List        // of the same, the least recently used first
+	order   *list.List        // of the same entries, the least recently used first
 	shapes  map[Tool]*lastResult
 	number  int // of the last id given out
 	bytes   int
@@ -78,7 +78,7 @@ type kept struct {
 	tree int    // memory that the tree of data needs
 }
 
-// newKept returns what later calls can read.
+// newKept returns the parts of a result that later calls can read.
 func newKept(text, data string) kept {
 	return kept{text, data, rawjson.TreeBytes(rawjson.Bytes(data))}
 }
@@ -89,7 +89,7 @@ const entryBytes = 300
 // bytes returns the memory that is needed.
 func (k kept) bytes() int { return entryBytes + len(k.text) }
 
-// defaultWork is the budget of a store that has no other.
+// defaultWork is the budget of a Store without Work.
 const defaultWork = 512 << 20
 
 // New returns an empty store.

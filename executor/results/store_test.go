@@ -20,7 +20,7 @@ func limits(tokens int) Options {
 
 func textOnly(text string) kept { return kept{text: text} }
 
-// opened returns a result that is worked on until the test ends.
+// opened returns a result that is open until the test ends.
 func opened(s *Store, raw []byte, q *selection.Query) *Result {
 	r, err := s.Open(context.Background(), "me", raw, q)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/work"
 )
 
-// tolerance is how much memory may exceed a bound: it is given out in pages, and a shape needs
-// some for any result.
+// tolerance is by how many bytes the memory may exceed a bound: Go allocates it in pages, and a
+// shape needs some for any result.
 const tolerance = 64 << 10
 
 // repeated returns a text of about that many bytes.
@@ -159,7 +159,7 @@ func TestReferencesShareATree(t *testing.T) {
 	}
 }
 
-// ending is a context that is canceled when it was looked at a number of times.
+// ending is a context that ends after a number of calls of Err.
 type ending struct {
 	context.Context
 	left, after atomic.Int64
@@ -173,7 +173,7 @@ func (e *ending) Err() error {
 	return context.Canceled
 }
 
-// TestWorkStopsWhenCanceled: all work looks at the context often, and ends soon after its end.
+// TestWorkStopsWhenCanceled: all work checks its context often, and stops soon after it ends.
 func TestWorkStopsWhenCanceled(t *testing.T) {
 	const never = 1 << 40
 	data := largeData(256 << 10)
@@ -224,16 +224,16 @@ func TestWorkStopsWhenCanceled(t *testing.T) {
 			}
 			looks := never - whole.left.Load()
 			if looks < 15 {
-				t.Errorf("%d looks at the context", looks)
+				t.Errorf("the context was checked %d times", looks)
 			}
 			for part := range int64(3) {
 				ctx := &ending{Context: context.Background()}
 				ctx.left.Store(looks * part / 10)
 				if err := do(ctx); !errors.Is(err, context.Canceled) {
-					t.Errorf("canceled after %d of %d looks: %v", looks*part/3, looks, err)
+					t.Errorf("canceled after %d of %d checks of the context: %v", looks*part/3, looks, err)
 				}
 				if after := ctx.after.Load(); after > 20 {
-					t.Errorf("canceled after %d of %d looks: %d more looks", looks*part/3, looks, after)
+					t.Errorf("canceled after %d of %d checks of the context: %d more checks", looks*part/3, looks, after)
 				}
 			}
 		})

@@ -94,7 +94,7 @@ type document struct {
 	names         map[*rule]string // references to rules
 	definitions   map[string]any
 	inexpressible bool // the draft has no keyword for something
-	isShown       bool // to a person: without definitions
+	isShown       bool // the text is for a person, so it has no definitions
 }
 
 // whole returns the root with the definitions it needs.

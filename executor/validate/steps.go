@@ -39,7 +39,7 @@ type meter struct {
 // place is where a value is.
 type place struct {
 	path  int // bytes of the path
-	level int // how many rules are being checked, each for the one before
+	level int // how many rules are being checked, each inside the one before
 }
 
 func (p place) below(key string) place { return place{p.path + len(key) + 1, p.level + 1} }

@@ -16,7 +16,7 @@ import (
 var costly = `{"properties":{"n":{"type":"integer"},"tree":{"$ref":"#/$defs/0"}},"$defs":` +
 	strings.TrimPrefix(chain(`{"anyOf":[{"$ref":"#/$defs/%[2]d"},{"$ref":"#/$defs/%[2]d"}]}`, 40), `{"$ref":"#/$defs/0","$defs":`)
 
-// TestCostlyCheckCostsOneCall has checks that would take too long: their own calls pass, and
+// TestCostlyCheckCostsOneCall: a call whose check would take too long is sent unchecked, and
 // every other call is checked.
 func TestCostlyCheckCostsOneCall(t *testing.T) {
 	for _, declared := range []string{"", draft7Declared + ","} {
@@ -56,8 +56,8 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
-// TestSlots has more costly checks than may run at the same time. The others wait, and are
-// not skipped; one that waits ends when its call is canceled.
+// TestSlots: if there are more costly checks than may run at the same time, the others wait and
+// are not skipped. A check stops waiting when its call is canceled.
 func TestSlots(t *testing.T) {
 	for range cap(slots) {
 		slots <- struct{}{}
@@ -119,7 +119,7 @@ func numbered(n int, format string) string {
 	return strings.Join(items, ",")
 }
 
-// TestWork holds the law that a check does no more work than was counted before.
+// TestWork checks the law that a check does no more work than was counted before.
 func TestWork(t *testing.T) {
 	for _, c := range hostile {
 		t.Run(c.name, func(t *testing.T) {

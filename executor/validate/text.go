@@ -226,7 +226,7 @@ func shortTexts(values []any) (texts []string) {
 	return texts
 }
 
-// nearestFirst returns the values with those of texts first that are like a text.
+// nearestFirst returns the values, with those of texts first that are similar to got.
 func nearestFirst(got string, texts []string, values []any) []any {
 	got, _ = cut(got, maxCompared)
 	var sorted []any

@@ -64,7 +64,7 @@ type judge struct {
 func New(s *schema.Schema) *Validator { return &Validator{schema: s} }
 
 // Unjudged returns why the schema is never enforced, "" if it is. The first call
-// compiles the schema, which takes no longer than its size allows; others wait for that.
+// compiles the schema. The time for that depends only on its size; other calls wait.
 func (v *Validator) Unjudged() string {
 	v.once.Do(func() {
 		v.judge, v.err = recovered(func() (judge, error) { return compile(v.schema) })
@@ -94,9 +94,9 @@ type Verdict struct {
 	Unchecked string // why the arguments were not checked, "" if they were
 }
 
-// Check checks arguments. They stay unchecked if they cannot be judged, if that takes more
-// than maxSteps, or if ctx ends, but under every schema they must be JSON without duplicate
-// keys. A costly check waits until others have ended.
+// Check checks arguments. They must always be JSON without duplicate keys. The rest stays
+// unchecked if the schema cannot be judged, if the check would take more than maxSteps, or if
+// ctx ends. A costly check waits until others have ended.
 func (v *Validator) Check(ctx context.Context, raw []byte) Verdict {
 	if err := rawjson.Check(raw); err != nil {
 		return Verdict{Problems: []Problem{{Text: err.Error()}}}

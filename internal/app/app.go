@@ -53,7 +53,7 @@ type App struct {
 	metrics  *metrics         // nil unless mcpx serves over HTTP
 	audit    *audit
 	memory   *releaser
-	work     *work.Budget      // for work on large results of all profiles
+	work     *work.Budget      // for work on large results; all profiles share it
 	store    *store.Redis      // shared with other replicas; nil unless the config has one
 	tracer   *telemetry.Tracer // nil unless the environment names a collector
 
@@ -108,9 +108,9 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	return a, nil
 }
 
-// repaired logs that others could read a file.
+// repaired logs that other users could read a file or folder.
 func (a *App) repaired(path string) {
-	a.log.Warn().Str("path", path).Msg("other users could read this; its permissions are repaired")
+	a.log.Warn().Str("path", path).Msg("other users could read this file or folder; mcpx has repaired its permissions")
 }
 
 // Profiles returns the profiles that are served, in the order of the config.

@@ -36,8 +36,8 @@ type auditLine struct {
 	Time      string         `json:"time"`
 	Caller    string         `json:"caller,omitempty"`         // a token's name, or issuer and subject; none: a caller without a name
 	Client    string         `json:"client,omitempty"`         // the ID of the client session
-	Program   string         `json:"client_name,omitempty"`    // as the client reports itself
-	Version   string         `json:"client_version,omitempty"` // of the program
+	Program   string         `json:"client_name,omitempty"`    // what the client reports about itself
+	Version   string         `json:"client_version,omitempty"` // of that program
 	Schema    string         `json:"schema"`
 	Server    string         `json:"server"`
 	Tool      string         `json:"tool"`      // or the method of another request

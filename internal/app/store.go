@@ -41,7 +41,7 @@ const personLimit = 5 * time.Second
 
 // Accounts returns the accounts of a config, which sign in to its upstreams, and a function
 // that ends their connections. Nothing is read yet. repaired is called for files of tokens that
-// others could read.
+// other users could read.
 func Accounts(c *config.Config, repaired editfile.Repaired) (accounts *auth.Accounts, closeStore func(), err error) {
 	shared, err := openStore(c, store.Options{Limit: personLimit})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// addressKind tells addresses apart by who can reach them.
+// addressKind says who can reach an address.
 type addressKind string
 
 const (
@@ -35,7 +35,7 @@ var ranges = []struct {
 	{netip.MustParsePrefix("240.0.0.0/4"), reserved},
 }
 
-// kindOf returns the kind of an address. What is embedded in it does not count.
+// kindOf returns the kind of an address. An IPv4 address inside it does not count: see embedded.
 func kindOf(ip netip.Addr) addressKind {
 	for _, r := range ranges {
 		if r.prefix.Contains(ip) {
@@ -55,10 +55,10 @@ func kindOf(ip netip.Addr) addressKind {
 	return public
 }
 
-// embeddings are the ranges of IPv6 whose addresses have an IPv4 address, and where it is.
+// embeddings are the ranges of IPv6 addresses that contain an IPv4 address, and its place there.
 var embeddings = []struct {
 	prefix netip.Prefix
-	places [][4]int // the indexes of its bytes; of several places, the least public address counts
+	places [][4]int // indexes of its bytes; if there are several places, the least public address counts
 }{
 	{netip.MustParsePrefix("64:ff9b::/96"), [][4]int{{12, 13, 14, 15}}},                                                   // NAT64 (RFC 6052)
 	{netip.MustParsePrefix("64:ff9b:1::/48"), [][4]int{{6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}, {12, 13, 14, 15}}}, // local NAT64 (RFC 8215)
@@ -81,8 +81,8 @@ func embedded(ip netip.Addr) netip.Addr {
 	return ip
 }
 
-// leastPublic returns the first address that is not public, else the first one. Places that
-// cannot hold an address of a host do not count.
+// leastPublic returns the first address that is not public, else the first one. Places
+// whose bytes are not the address of a host do not count.
 func leastPublic(bytes [16]byte, places [][4]int) netip.Addr {
 	var found []netip.Addr
 	for _, p := range places {

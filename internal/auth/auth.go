@@ -161,7 +161,7 @@ func (a *Account) Wait(ctx context.Context) error {
 		}
 	}
 	a.mu.Lock()
-	known := a.stored // another goroutine may read what has changed
+	known := a.stored // another goroutine may load the change and set a.stored
 	a.mu.Unlock()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -183,8 +183,8 @@ func (a *Account) Changed(ctx context.Context) bool {
 	return read && a.differs(ctx, known)
 }
 
-// differs reports whether the store has something else than what is known. A store that
-// cannot be read counts as unchanged.
+// differs reports whether the stored sign-in is not the known one. A vault that cannot be read
+// counts as unchanged.
 func (a *Account) differs(ctx context.Context, known string) bool {
 	stored, err := a.accounts.vault.Store.Get(ctx, a.key)
 	return err == nil && string(stored) != known

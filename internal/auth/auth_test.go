@@ -134,8 +134,8 @@ func TestSharedStore(t *testing.T) {
 	}
 }
 
-// TestFilePermissions: only the user can read tokens. If others could, that is repaired and
-// said. A file that is a link is refused.
+// TestFilePermissions: only the user can read tokens. If others could, mcpx repairs the
+// permissions and reports it. It refuses a file that is a link.
 func TestFilePermissions(t *testing.T) {
 	s := authtest.New(t)
 	folder := testFolder(t)
@@ -448,8 +448,8 @@ func TestWait(t *testing.T) {
 	mustCall(t, a)
 }
 
-// TestStatusWhileOneWaits: whoever reads the status does not take the news from those who wait
-// for a sign-in by another process.
+// TestStatusWhileOneWaits: Wait notices a sign-in by another process, also if Status has read
+// it before.
 func TestStatusWhileOneWaits(t *testing.T) {
 	s := authtest.New(t)
 	open := testStore(t)

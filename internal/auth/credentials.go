@@ -38,14 +38,14 @@ func (s *Settings) belongs(c *credentials) bool {
 	return (s.ClientID == "" || s.ClientID == c.Client.ID) && (s.Issuer == "" || s.Issuer == c.Issuer)
 }
 
-// snapshot is what the store has about a sign-in at one moment.
+// snapshot is the stored sign-in at one moment.
 type snapshot struct {
 	creds  *credentials // nil if nobody has signed in
-	stored string       // as it is in the store
+	stored string       // as it is in the vault
 	lost   lostError    // why stored cannot be used; "" if it can
 }
 
-// peek reads the store. It changes nothing in the account, so that those who wait for a change
+// peek reads the vault. It changes nothing in the account, so that those who wait for a change
 // still see it. Credentials that could not be saved count as stored until another process
 // stores some.
 func (a *Account) peek(ctx context.Context) (found snapshot, err error) {
@@ -69,7 +69,7 @@ func (a *Account) peek(ctx context.Context) (found snapshot, err error) {
 	return found, nil
 }
 
-// load reads the credentials from the store, nil if nobody has signed in. The account uses
+// load reads the credentials from the vault, nil if nobody has signed in. The account uses
 // them from now on.
 func (a *Account) load(ctx context.Context) (*credentials, error) {
 	found, err := a.peek(ctx)

@@ -16,7 +16,7 @@ import (
 )
 
 // files is the Store in a folder: a file for each key, which only the user can read.
-// Permissions that are too wide are repaired. What belongs to another user is not used.
+// It repairs permissions that are too wide. It does not use files of other users.
 type files struct {
 	folder   string
 	repaired editfile.Repaired

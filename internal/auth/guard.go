@@ -130,8 +130,8 @@ func isLoopbackName(host string) bool {
 	return h.IsLoopback()
 }
 
-// dial connects to a host and port. Each address is checked after the name was resolved, right
-// before it is used.
+// dial connects to a host and port. Each address is checked after DNS,
+// right before the connection.
 func (g *guard) dial(ctx context.Context, network, target string) (net.Conn, error) {
 	d := net.Dialer{Timeout: neterr.DialTime, ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
@@ -144,8 +144,8 @@ func (g *guard) dial(ctx context.Context, network, target string) (net.Conn, err
 }
 
 // check decides about an address of a target, which is a host and port. Public addresses are
-// allowed. A loopback address needs an upstream on this machine, a private address an
-// upstream with that very address. The authorization server that the config names may have
+// allowed. A loopback address needs an upstream on this machine, and a private address an
+// upstream with the same address. The authorization server that the config names may have
 // both, because a person chose it. Link-local addresses and those of cloud metadata services
 // are never allowed.
 func (g *guard) check(ctx context.Context, target string, ip netip.Addr) error {
@@ -155,7 +155,7 @@ func (g *guard) check(ctx context.Context, target string, ip netip.Addr) error {
 	case kind == public:
 		return nil
 	case kind != loopback && kind != private:
-		return &forbidden{fmt.Sprintf("it points to %s, a %s address, which is never allowed", ip, kind)}
+		return &forbidden{fmt.Sprintf("it points to %s, a %s address, which is never allowed; check the url of the server", ip, kind)}
 	case g.issuer != "" && target == g.issuer, g.isUpstream(target):
 		return nil
 	}
@@ -175,8 +175,8 @@ func (g *guard) isUpstream(target string) bool {
 	return g.upstream.Scheme == "https" && target == hostPort(g.upstream.String())
 }
 
-// ownAddress returns the upstream's own address: the one in its URL, or the one that it is
-// connected at. A name alone proves nothing, because its owner may give it any address. So
+// ownAddress returns the upstream's own address: the one in its URL, or the one that a
+// connection to it uses. A name alone proves nothing, because its owner may give it any address. So
 // an upstream with a name must have a certificate for it, and must not be behind a proxy.
 func (g *guard) ownAddress(ctx context.Context) netip.Addr {
 	host := g.upstream.Hostname()

@@ -220,7 +220,7 @@ func TestCovers(t *testing.T) {
 }
 
 // TestAllowedAddresses: metadata may lead to public addresses, to loopback if the upstream is
-// there, and to a private address only if the upstream is connected at that very address.
+// there, and to a private address only if the upstream is connected at the same address.
 func TestAllowedAddresses(t *testing.T) {
 	const private = "10.0.0.1 ::ffff:10.0.0.1 64:ff9b::a00:1 64:ff9b:1::a00:1 64:ff9b:1:a00:0:100:: ::10.0.0.1 2002:a00:1::1 ::ffff:0:10.0.0.1"
 	const loopback = "127.0.0.1 ::1 0.0.0.0 :: ::127.0.0.1 2002:7f00:1:: 64:ff9b:1::7f00:1"

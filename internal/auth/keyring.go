@@ -25,7 +25,7 @@ const (
 // NewFiles returns the Vault in a folder. With a keyring, the files are encrypted, and the
 // keyring has their key. The tokens are not in the keyring itself, because Windows and macOS
 // allow only two to three kilobytes there. Nothing is read yet. repaired is called for files
-// that others could read.
+// that other users could read.
 func NewFiles(folder string, kind Kind, repaired editfile.Repaired) Vault {
 	k := &keyringKey{files: files{folder, repaired}, kind: kind}
 	return Vault{Store: k.files, Place: folder, Box: k.box}

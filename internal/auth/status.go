@@ -52,8 +52,7 @@ func (a *Account) Granted(ctx context.Context, scopes []string) error {
 	}
 }
 
-// Status reads the stored sign-in. It changes nothing: those who wait for a sign-in still
-// notice it.
+// Status reads the stored sign-in. It changes nothing, so Wait still notices a new sign-in.
 func (a *Account) Status(ctx context.Context) (Status, error) {
 	found, err := a.peek(ctx)
 	c := found.creds

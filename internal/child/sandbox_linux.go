@@ -189,8 +189,8 @@ func SandboxIfAsked() {
 	os.Exit(1)
 }
 
-// apply restricts the process: everything may be read, little may be written, and no other
-// process may be changed.
+// apply restricts the process: it may read everything and write little, and it cannot change
+// other processes.
 func (r *restrictions) apply() error {
 	if r.Landlock {
 		if err := restrictFiles(r.Folders, r.Files); err != nil {

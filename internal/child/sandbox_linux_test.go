@@ -119,7 +119,7 @@ var attempts = map[string]func(inside, outside string) error{
 	},
 }
 
-// mcpx returns the process ID of the test, which has the part of mcpx.
+// mcpx returns the process ID of the test, which plays the part of mcpx.
 func mcpx() int {
 	pid, _ := strconv.Atoi(os.Getenv("MCPX_TEST_PARENT"))
 	return pid
@@ -131,8 +131,8 @@ func groupOfMcpx() int {
 	return group
 }
 
-// The following give processes what they already have, so that an attempt that succeeds does no
-// harm.
+// The following functions set values that the processes already have, so that an attempt that
+// succeeds does no harm.
 
 func setLimit(pid int) error {
 	var limit unix.Rlimit
@@ -345,8 +345,8 @@ func TestSandboxNetwork(t *testing.T) {
 	}
 }
 
-// With and without the network, a child changes its own limits and priorities, and not those of
-// mcpx or of other processes.
+// TestSandboxProcesses: with and without the network, a child can change its own limits and
+// priorities, but not those of mcpx or of other processes.
 func TestSandboxProcesses(t *testing.T) {
 	needLandlock(t)
 	own := []string{"own limits", "own priority", "own CPUs"}

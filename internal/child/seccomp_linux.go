@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// architectures are the system's names for the processors whose system calls the filter knows.
+// architectures has the kernel's numbers of the architectures whose system calls the filter knows.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
 // Offsets in the seccomp_data that a filter reads. Both processors store the low half of an
@@ -21,7 +21,7 @@ const (
 	argumentSize       = 8
 )
 
-// x32Bit marks the system calls of x32, which have other numbers.
+// x32Bit marks system calls of the x32 ABI, which have other numbers.
 const x32Bit = 0x40000000
 
 // Instructions of a filter.
@@ -94,8 +94,8 @@ func callFilter(architecture uint32, network bool) []unix.SockFilter {
 	return append(filter, unix.SockFilter{Code: bpfReturn, K: bpfAllow})
 }
 
-// restrictCalls makes the thread, and the program that it executes, unable to change the
-// limits and priorities of other processes, and without network also to create sockets.
+// restrictCalls restricts the thread and the program that it executes. They cannot change the
+// limits and priorities of other processes. Without network, they cannot create sockets either.
 func restrictCalls(network bool) error {
 	architecture, ok := architectures[runtime.GOARCH]
 	if !ok && network {

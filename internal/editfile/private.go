@@ -13,8 +13,8 @@ import (
 type Repaired func(path string)
 
 // ReadPrivate returns the contents of a file of at most limit bytes that only the user may
-// read. It repairs the permissions of a file that others can use. It refuses a file of another
-// user, and anything that is not a regular file, such as a symbolic link.
+// read. It repairs the permissions of a file that other users can open. It refuses a file of
+// another user, and anything that is not a regular file, such as a symbolic link.
 func ReadPrivate(path string, limit int64, repaired Repaired) ([]byte, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, err
@@ -31,12 +31,12 @@ func ReadPrivate(path string, limit int64, repaired Repaired) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s: larger than %d MiB", path, limit>>20)
+		err = fmt.Errorf("%s is larger than %d MiB", path, limit>>20)
 	}
 	return data, err
 }
 
-// PrivateFolder repairs the permissions of a folder that others can use. It refuses a folder
+// PrivateFolder repairs the permissions of a folder that other users can open. It refuses a folder
 // of another user. A folder that does not exist is no error. A symbolic link counts as the
 // folder that it names.
 func PrivateFolder(path string, repaired Repaired) error {
@@ -58,17 +58,17 @@ func makePrivate(f *os.File, repaired Repaired) error {
 		return err
 	}
 	if !isOwn(info) {
-		return fmt.Errorf("%s belongs to another user, so mcpx does not use it; remove it, or let it belong to you (chown)", f.Name())
+		return fmt.Errorf("%s belongs to another user, so mcpx does not use it; remove it, or make it yours with chown", f.Name())
 	}
 	if !isOpenToOthers(info) {
 		return nil
 	}
 	err = f.Chmod(info.Mode().Perm() &^ 0o077)
-	if info, statErr := f.Stat(); err == nil && statErr == nil && isOpenToOthers(info) { // some file systems ignore it
-		err = errors.New("the file system keeps the permissions")
+	if info, statErr := f.Stat(); err == nil && statErr == nil && isOpenToOthers(info) { // some file systems ignore Chmod
+		err = errors.New("the file system does not change permissions")
 	}
 	if err != nil {
-		return fmt.Errorf("other users can read %s, and that cannot be changed: %w", f.Name(), err)
+		return fmt.Errorf("other users can read %s, and mcpx cannot change its permissions: %w; change them, or move it to another file system", f.Name(), err)
 	}
 	if repaired != nil {
 		repaired(f.Name())

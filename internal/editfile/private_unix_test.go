@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestPrivate: what others could read is repaired, and said; what is not a file of the user
-// is refused.
+// TestPrivate: permissions that are too wide are repaired and reported; anything that is not a
+// file of the user is refused.
 func TestPrivate(t *testing.T) {
 	folder := t.TempDir()
 	in := func(name string) string { return filepath.Join(folder, name) }

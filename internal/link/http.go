@@ -60,7 +60,7 @@ const (
 	httpNotifications    = 16                     // notifications and responses being posted
 	httpRetryLeast       = 100 * time.Millisecond // the shortest that the upstream can set
 	httpCancelled        = 5 * time.Second        // for a canceled request to end by itself
-	httpForgotten        = 2 * time.Second        // for posted requests to end, once the session is forgotten
+	httpForgotten        = 2 * time.Second        // how long posted requests may still end by themselves after the session was forgotten
 )
 
 // ErrSessionLost ends a link whose session the upstream does not know any more.

@@ -166,7 +166,7 @@ func (l *httpLink) begin(m *outgoing) (ctx context.Context, done func(), ok bool
 }
 
 // forget ends the link, because the upstream has forgotten its session. Requests that were
-// posted before have a moment to end by themselves: their answers say whether they were run.
+// posted before get httpForgotten to end by themselves: their responses say whether they were run.
 func (l *httpLink) forget(reason string) {
 	l.mu.Lock()
 	isFirst := l.lost == nil

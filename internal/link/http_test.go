@@ -534,7 +534,7 @@ func TestRequestsNameTheirSession(t *testing.T) {
 }
 
 // TestRefusalsOfAnotherSession: a message that was sent before the upstream opened its session
-// may be refused later, for lack of a session. The new session goes on.
+// may be refused later, because it named no session. The new session stays open.
 func TestRefusalsOfAnotherSession(t *testing.T) {
 	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest} {
 		synctest.Test(t, func(t *testing.T) {

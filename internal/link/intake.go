@@ -84,7 +84,7 @@ func (r *reservation) release() {
 }
 
 // collect frees the memory of a message that was too long, before the next one of its size is
-// read. Otherwise the garbage of such messages would be several times their limit until the
+// read. Otherwise such messages would use several times their limit until the garbage
 // collector runs by itself.
 func (r *reservation) collect() {
 	if r.held == len(r.intake.sizes) {

@@ -59,7 +59,7 @@ type Entry struct {
 }
 
 // path returns the file of an upstream.
-func (c *Cache) path(key string, by signature) string {
+func (c *Cache) path(key string, by signingKey) string {
 	return filepath.Join(c.folder, key+"-"+by.name()+".json")
 }
 
@@ -74,7 +74,7 @@ func (c *Cache) Load(key string) (found Entry, ok bool) {
 	if err != nil {
 		return Entry{}, false
 	}
-	if data, ok = by.open(key, data); !ok {
+	if data, ok = by.verify(key, data); !ok {
 		c.log.Warn().Msg("a file of the catalog cache has no valid signature; the server is listed again")
 		return Entry{}, false
 	}
@@ -103,7 +103,7 @@ func (c *Cache) Save(key string, content *Entry) error {
 		return fmt.Errorf("the key that signs them: %w", err)
 	}
 	c.prune.Do(c.removeOld)
-	return editfile.Replace(c.path(key, by), by.seal(key, data.Bytes()), 0o600)
+	return editfile.Replace(c.path(key, by), by.sign(key, data.Bytes()), 0o600)
 }
 
 // removeOld removes files that nobody has written for a long time.

@@ -55,12 +55,12 @@ func TestCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed := func(text string) string { return string(by.seal(u, []byte(text))) }
+	signed := func(text string) string { return string(by.sign(u, []byte(text))) }
 	_, unsigned, _ := strings.Cut(string(whole), "\n")
 	for _, damaged := range []string{
-		"", "{", sealed("{"), sealed(`[]`), sealed(`{"listed":"2001-01-01T00:00:00Z"}`),
+		"", "{", signed("{"), signed(`[]`), signed(`{"listed":"2001-01-01T00:00:00Z"}`),
 		unsigned, "\n" + unsigned, strings.Repeat("0", 64) + "\n" + unsigned,
-		strings.Replace(string(whole), "é", "e", 1), string(by.seal("another", []byte(unsigned))),
+		strings.Replace(string(whole), "é", "e", 1), string(by.sign("another", []byte(unsigned))),
 	} {
 		if err := os.WriteFile(file, []byte(damaged), 0o600); err != nil {
 			t.Fatal(err)

@@ -17,13 +17,13 @@ import (
 	"mcpx/internal/editfile"
 )
 
-// signer has the key in a file that only the user can read. The file is read once.
+// signer reads the key from a file that only the user can read, and keeps it.
 type signer struct {
 	file string
 	log  zerolog.Logger
 
 	mu   sync.Mutex
-	kept signature
+	kept signingKey
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 var errNoKey = errors.New("there is no key")
 
 // existing returns the key if there is one.
-func (s *signer) existing() (signature, error) {
+func (s *signer) existing() (signingKey, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept != nil {
@@ -61,12 +61,12 @@ func (s *signer) existing() (signature, error) {
 }
 
 func (s *signer) repaired(path string) {
-	s.log.Warn().Str("path", path).Msg("other users could read this; its permissions are repaired")
+	s.log.Warn().Str("path", path).Msg("other users could read this file or folder; mcpx has repaired its permissions")
 }
 
 // create returns the key, and creates it if there is none. If several processes do so at once,
 // all of them use the key of the first.
-func (s *signer) create() (signature, error) {
+func (s *signer) create() (signingKey, error) {
 	switch key, err := s.existing(); {
 	case err == nil:
 		return key, nil
@@ -90,29 +90,30 @@ func (s *signer) create() (signature, error) {
 	return s.existing()
 }
 
-// signature is a key that signs files. It is also in their names, so that users and machines
-// with different keys can share a folder.
-type signature []byte
+// signingKey is a key that signs files. The names of the files depend on it, so that users and
+// machines with different keys can share a folder.
+type signingKey []byte
 
 // name returns the part of a file's name that depends on the key.
-func (k signature) name() string { return hex.EncodeToString(k.of("name", nil)[:4]) }
+func (k signingKey) name() string { return hex.EncodeToString(k.of("name", nil)[:4]) }
 
 // of returns the signature of a text for an upstream.
-func (k signature) of(upstream string, text []byte) []byte {
+func (k signingKey) of(upstream string, text []byte) []byte {
 	mac := hmac.New(sha256.New, k)
 	_, _ = mac.Write([]byte(upstream + "\n")) // never fails
 	_, _ = mac.Write(text)
 	return mac.Sum(nil)
 }
 
-// seal returns a text with its signature.
-func (k signature) seal(upstream string, text []byte) []byte {
+// sign returns a text with its signature.
+func (k signingKey) sign(upstream string, text []byte) []byte {
 	return append([]byte(hex.EncodeToString(k.of(upstream, text))+"\n"), text...)
 }
 
-// open returns the text of seal, and whether this key signed it for this upstream.
-func (k signature) open(upstream string, sealed []byte) (text []byte, ok bool) {
-	line, text, _ := bytes.Cut(sealed, []byte("\n"))
+// verify returns a signed text without its signature, and reports whether this key signed it
+// for this upstream.
+func (k signingKey) verify(upstream string, signed []byte) (text []byte, ok bool) {
+	line, text, _ := bytes.Cut(signed, []byte("\n"))
 	given, err := hex.DecodeString(string(line[:min(len(line), signatureBytes)]))
 	return text, err == nil && hmac.Equal(given, k.of(upstream, text))
 }

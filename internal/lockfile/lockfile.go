@@ -55,7 +55,7 @@ const instructions Kind = "instructions"
 // kinds are the kinds of definitions, in the order of the file.
 var kinds = []Kind{Tools, Prompts, Templates}
 
-// members has the members of definitions that count: everything that an agent reads. The
+// members has the members of definitions that are in the lock: everything that an agent reads. The
 // first one identifies the definition.
 var members = map[Kind][]string{
 	Tools:     {"name", "title", "description", "inputSchema", "outputSchema", "annotations"},
@@ -74,9 +74,9 @@ func Pin(kind Kind, definition []byte) string {
 	return string(Canonical(append(pinned, '}')))
 }
 
-// Shown returns a definition without the members that the lock does not know, since nobody has
-// approved them. Of a member that occurs twice, the one that counts is left. icons and _meta
-// stay, though they may change: programs read them, and agents do not.
+// Shown returns a definition without the members that are not in the lock, since nobody has
+// approved them. If a member occurs twice, only the last one stays. icons and
+// _meta stay, although they may change: programs read them, and agents do not.
 func Shown(kind Kind, definition []byte) []byte {
 	known := append(slices.Clip(members[kind]), "icons", "_meta")
 	has, isWhole := make([]bool, len(known)), true

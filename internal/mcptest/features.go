@@ -85,7 +85,7 @@ func withoutMeta(object json.RawMessage) string {
 // reverseTools send requests or notifications to the client.
 var reverseTools = []tool{
 	{"ask", `"description":"Ask the client, and show what it answers","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"params":{"type":"object"}},"required":["method"]}`, (*server).ask},
-	{"ask_late", `"description":"Write FILE.begun, wait until FILE exists, whatever is cancelled meanwhile; then ask the client, write its answer to FILE.answer. Answer the call at once with TEXT, or never without it","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"file":{"type":"string"},"text":{"type":"string"}},"required":["method","file"]}`, (*server).askLate},
+	{"ask_late", `"description":"Write FILE.begun, wait until FILE exists, even if the call is canceled meanwhile; then send a request to the client, and write its response to FILE.answer. Respond to the call at once with TEXT, or never without it","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"file":{"type":"string"},"text":{"type":"string"}},"required":["method","file"]}`, (*server).askLate},
 	{"say", `"description":"Send notifications, then answer","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"params":{"type":"array"}},"required":["method","params"]}`, (*server).say},
 	{"heard", `"description":"Notifications that came, by method","inputSchema":{"type":"object"}`, (*server).heard},
 }

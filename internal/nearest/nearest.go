@@ -25,8 +25,8 @@ func Word(word string, known []string) string {
 const (
 	maxTypos = 2
 
-	// maxDistance and farDistance bound the distances that are told apart, and with them the work
-	// for a word: farDistance if there are at most fewWords.
+	// maxDistance is the largest distance that is computed exactly; farDistance, if there are at
+	// most fewWords. They bound the work for a word.
 	maxDistance = 12
 	farDistance = 40
 	fewWords    = 500
@@ -94,8 +94,8 @@ func distance(a, b []rune, limit int) int {
 		last[j] = j
 	}
 	for i, x := range a {
-		// Only the cells at most limit away from the diagonal count. Those beside them are too
-		// far.
+		// Only the cells at most limit away from the diagonal count. The cells
+		// next to them are too far.
 		from, to := max(0, i-limit), min(len(b), i+limit+1)
 		row[from] = i + 1
 		if from > 0 {

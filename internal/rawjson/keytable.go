@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// keyTable finds the members of a large object by their keys. It has the spans of the
-// members, each at the place that the hash of its key gives it or at the next free one. A
-// map would need five times the memory.
+// keyTable finds the members of a large object by their keys. It is a hash table with open
+// addressing: it has the spans of the members, each at the place that the hash of its key names,
+// or at the next free one. A map would need five times the memory.
 type keyTable []uint32
 
 // tableBytes is the most memory that a table needs for one member.

@@ -20,8 +20,8 @@ var (
 	tokenEscapes   = strings.NewReplacer("/", "~1", "~", "~0")
 )
 
-// Locator finds the JSON Pointers of values in a root. It is quick for values in the order
-// of the text.
+// Locator finds the JSON Pointers of values in a root. It is fast if the values come in the
+// order of the text.
 type Locator struct {
 	root Node
 	last []place // from the root to the last value

@@ -22,7 +22,7 @@ type Tree struct {
 	depth int
 
 	index   map[uint32]keyTable // the members of large objects, by the span of the object
-	escapes bool                // some key is not written as it reads
+	escapes bool                // some key has an escape or is not valid UTF-8
 
 	duplicates bool // some object may have a key twice
 }
@@ -56,8 +56,8 @@ func Parse(text []byte) (root Node, err error) {
 	return Node{tree: p.tree}, nil
 }
 
-// ParseContext is Parse for a long text and a tree that is soon dropped. It fails soon
-// after the context ends, and needs no more than TreeBytes.
+// ParseContext is Parse for a long text and a tree that is soon dropped. It fails soon after
+// the context ends, and needs at most TreeBytes of memory.
 func ParseContext(ctx context.Context, text []byte) (root Node, err error) {
 	p := treeParser{cursor: cursor{b: text, watch: work.NewWatch(ctx)}, tree: &Tree{text: text}}
 	p.tree.spans = make([]span, 0, mostValues(text))
@@ -67,8 +67,8 @@ func ParseContext(ctx context.Context, text []byte) (root Node, err error) {
 	return Node{tree: p.tree}, nil
 }
 
-// TreeBytes returns how much memory the tree of a text needs besides the text, or more:
-// signs in strings count too.
+// TreeBytes returns the most memory that the tree of a text can need, without the text. It is an
+// estimate: it also counts commas, colons and brackets in strings.
 func TreeBytes(text []byte) int {
 	return mostValues(text)*spanBytes + bytes.Count(text, []byte(":"))*tableBytes
 }

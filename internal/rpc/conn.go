@@ -112,7 +112,7 @@ type Request struct {
 
 	IsBackground bool // the call does not count as activity
 
-	Tag      any // a value of the user
+	Tag      any // any value of the caller
 	Remember Remember
 }
 

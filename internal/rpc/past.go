@@ -20,24 +20,25 @@ type Remember struct {
 	Ended     string // if the peer has responded to it
 }
 
-// Past has the calls that are over and still count.
+// Past has the calls that are over and still count: see Lingering.
 type Past struct {
 	Abandoned map[int64]string // the keys of abandoned calls without a response, by ID
 	Ended     []string         // the keys of the other calls
-	Overflow  bool             // some calls are missing
+	Overflow  bool             // some calls were not recorded
 }
 
 // past remembers calls that are over. The mutex of the connection guards it.
 type past struct {
 	abandoned map[int64]abandonedCall
-	ended     map[string]time.Time // the last message of the calls with that key
-	overflow  time.Time            // the last message that may belong to a call that is missing
+	ended     map[string]time.Time // the time of the last message of the calls with that key
+	overflow  time.Time            // the time of the last message that may belong to a call that was not recorded
 }
 
-// abandonedCall is what is kept of an abandoned call, since many peers never respond to it.
+// abandonedCall is the record of an abandoned call. It is small, since many peers never respond
+// to such a call.
 type abandonedCall struct {
 	remember Remember
-	last     time.Time // its last message
+	last     time.Time // the time of its last message
 }
 
 // counts reports whether a call with that last message counts.
@@ -85,7 +86,7 @@ func (p *past) touch(id int64, now time.Time) {
 		p.abandoned[id] = abandonedCall{a.remember, now}
 		return
 	}
-	if counts(p.overflow, now) { // it may belong to a call that is missing
+	if counts(p.overflow, now) { // it may belong to a call that was not recorded
 		p.overflow = now
 	}
 }

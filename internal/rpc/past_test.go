@@ -48,8 +48,8 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// TestPastIsBounded: a bounded number of calls is remembered. While one is missing, nothing is
-// certain; a message that may belong to it prolongs that.
+// TestPastIsBounded: the number of remembered calls is bounded. If one could not be recorded,
+// Overflow is set for a minute, and again with each message that may belong to that call.
 func TestPastIsBounded(t *testing.T) {
 	for name, end := range map[string]func(p *peer, id []byte){
 		"abandoned": func(p *peer, id []byte) { p.Abandon(id, errors.New("enough")) },
@@ -80,11 +80,11 @@ func TestPastIsBounded(t *testing.T) {
 				p.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":1}}`, id))
 				<-time.After(Lingering - time.Second)
 				if !p.Snapshot().Overflow {
-					t.Error("the call that is missing goes on, and nothing counts")
+					t.Error("a message of a call that was not recorded does not prolong the overflow")
 				}
 				<-time.After(time.Second)
 				if p.Snapshot().Overflow {
-					t.Error("after a minute of silence, the call that is missing still counts")
+					t.Error("after a minute of silence, the overflow is still set")
 				}
 				add()
 				if n := remembered(); n != 1 || p.Snapshot().Overflow {

@@ -73,7 +73,7 @@ type builder struct {
 	ids     map[string]int32   // of each term: its place in counts
 	counts  [][]count
 	lengths [][len(fields)]int32 // terms in each field of each document
-	prefix  int                  // words of the name at hand that only repeat the server's name
+	prefix  int                  // words of the current name that only repeat the server's name
 }
 
 // count says how often a term is in each field of one document.

@@ -83,8 +83,8 @@ func TestServersThatAQueryNames(t *testing.T) {
 	}
 }
 
-// TestToolsNamedLikeTheirServer has tools with their server's name in their own names and
-// descriptions: these are found by it, but not by a mere prefix.
+// TestToolsNamedLikeTheirServer: a server's name finds the tools that have it in their own names
+// or descriptions, unless it is only a prefix of their names.
 func TestToolsNamedLikeTheirServer(t *testing.T) {
 	index := New([]Document{
 		{Name: "send_email", Server: "email"},

@@ -23,8 +23,8 @@ type Names struct {
 // maxNames is the size of the largest file of names.
 const maxNames = 1 << 20
 
-// NamesFile returns the file of names in the state folder. repaired is called if others could
-// read it.
+// NamesFile returns the file of names in the state folder. repaired is called if other
+// users could read it.
 func NamesFile(repaired editfile.Repaired) Names {
 	return Names{filepath.Join(StateFolder(), "secret-names"), repaired}
 }

@@ -19,7 +19,7 @@ type step struct {
 
 var every = step{isEvery: true}
 
-// lead follows a path from n up to an array that the path enters, or to where it ends. It
+// lead follows a path from n up to the first array that the path enters, or to its end. It
 // returns the rest of the path.
 func (p Path) lead(n rawjson.Node) (rest Path, at rawjson.Node) {
 	for len(p) > 0 && !p[0].isEvery {

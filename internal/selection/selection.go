@@ -26,8 +26,8 @@ type Query struct {
 	Pattern string // the RE2 pattern of a select like /pattern/, which has nothing else
 }
 
-// Selection is the result of a Query. It has no rows of its own, but finds them again when
-// they are needed.
+// Selection is the result of a Query. It does not keep the rows, but finds them again when they
+// are needed.
 type Selection struct {
 	*work.Watch
 	query   Query                  // with paths that begin at the rows
@@ -196,8 +196,7 @@ func onlyArray(object rawjson.Node, paths []Path) rawjson.Node {
 	return rawjson.Node{}
 }
 
-// setUnknown notes the paths that lead nowhere in all rows, and the fields that there are
-// instead.
+// setUnknown records the paths that lead nowhere in all rows, and the fields that the rows have.
 func (s *Selection) setUnknown(paths []Path) {
 	for _, p := range paths {
 		if !slices.ContainsFunc(s.unknown, p.equal) {

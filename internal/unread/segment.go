@@ -15,10 +15,10 @@ import (
 type segment struct {
 	account *Account
 	file    *os.File
-	name    string // not empty if the system lets no open file be removed
+	name    string // empty, unless the system cannot remove an open file (Windows)
 
 	// Guarded by Account.mu.
-	size int64 // bytes that were given to messages
+	size int64 // bytes that messages have taken
 	live int   // messages that are not released
 }
 
@@ -30,8 +30,8 @@ type spilled struct {
 	id      []byte // of the response
 }
 
-// segmentBytes is the size above which an account begins a new segment, so that files go
-// away while a client reads.
+// segmentBytes is the size above which an account begins a new segment, so that old files are
+// freed while the client reads.
 const segmentBytes = 64 << 20
 
 // spill writes a message to a file.
@@ -131,7 +131,7 @@ func (f *spilled) each(write func(piece []byte) error) error {
 }
 
 // temporaryFile returns a new file that only this user can read. It has no name, unless the
-// system lets no open file be removed. /var/tmp is preferred, since /tmp is often in memory.
+// system cannot remove an open file. /var/tmp is preferred, since /tmp is often in memory.
 func temporaryFile() (file *os.File, name string, err error) {
 	for _, folder := range []string{os.Getenv("TMPDIR"), "/var/tmp", os.TempDir()} {
 		if folder == "" {

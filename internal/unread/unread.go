@@ -22,8 +22,8 @@ const (
 	diskOfAll   = 8 << 30 // bytes in files, for all accounts
 )
 
-// share is what each account may have in memory, even if others have used up the memory of
-// all. So the short messages of a client that reads never go through a file.
+// share is how many bytes each account may have in memory, even if others have used up the
+// memory of all. So the short messages of a client that reads never go through a file.
 const share = 256 << 10
 
 // Budget bounds the unread messages of all clients of a front. Its methods may be called
@@ -69,7 +69,7 @@ func (b *Budget) NewAccount(limit int, count func(bytes int)) *Account {
 	return &Account{budget: b, limit: limit, count: count, createFile: temporaryFile}
 }
 
-// Message is a message that waits to be written. It must be released once, when it was
+// Message is a message that waits to be written. It must be released once, after it was
 // written or dropped. The zero Message is no message.
 type Message struct {
 	account *Account
@@ -114,7 +114,7 @@ func (a *Account) Keep(response []byte) Message {
 
 // keepError returns the error for a response that could not be kept.
 func (a *Account) keepError(response []byte, size int, cause error) Message {
-	e := rpc.Errorf(rpc.CodeInternal, "The call was made, but its answer of %d bytes was dropped: earlier answers are not read, and %v. Read answers while calls run, or make fewer calls at a time.", size, cause)
+	e := rpc.Errorf(rpc.CodeInternal, "The call was made, but its response of %d bytes was dropped: this client has not read its earlier responses, and %v. Read responses while calls run, or make fewer calls at a time.", size, cause)
 	var text []byte
 	if rawjson.Kind(response) == '[' {
 		text = []byte("[")
@@ -192,7 +192,7 @@ func (m *Message) Text() []byte {
 	})
 	if err != nil {
 		m.account.budget.Log.Error().Err(err).Msg("lost a response that its client has not read")
-		return rpc.AppendError(nil, m.file.id, rpc.Errorf(rpc.CodeInternal, "The call was made, but its answer was lost: %v", err))
+		return rpc.AppendError(nil, m.file.id, rpc.Errorf(rpc.CodeInternal, "The call was made, but its response was lost: %v. Repeat the call only if it is safe to run it twice.", err))
 	}
 	return text
 }

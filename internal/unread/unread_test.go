@@ -110,7 +110,7 @@ func TestDiskIsBounded(t *testing.T) {
 			m := a.Keep(response(7, unread))
 			kept = append(kept, m)
 			if text := string(m.text); strings.Contains(text, `"error"`) {
-				if string(rawjson.Get(m.text, "id")) != "7" || !strings.Contains(text, "of them wait on disk. Read answers") {
+				if string(rawjson.Get(m.text, "id")) != "7" || !strings.Contains(text, "of them wait on disk. Read responses") {
 					t.Errorf("the error is %s", text)
 				}
 				return bytes

@@ -12,8 +12,8 @@ import (
 
 // addressee picks the client that should receive a request of the upstream: the client of the
 // call whose stream carried it, the only client with pending calls, or the only client. If
-// that is not certain, the error says why. Unless a stream names the call, the request may
-// belong to a call that is over, of any client.
+// that is not certain, the error says why. A request that no stream connects with a call may
+// belong to a call of any client that is over.
 func (s *Session) addressee(callID []byte) (Client, error) {
 	if client, err := s.streamClient(callID); client != nil || err != nil {
 		return client, err
@@ -29,7 +29,7 @@ func (s *Session) addressee(callID []byte) (Client, error) {
 	return client, nil
 }
 
-// usedByOther is why a request may belong to a call that is over.
+// usedByOther is the reason if a request may belong to a call of another client that is over.
 const usedByOther = "another client had a call in the last minute on"
 
 // streamClient returns the client of the call whose stream carried a message; nil if no stream
@@ -115,7 +115,7 @@ func clientOf(c *rpc.Call) Client {
 
 // recipients returns the clients that should receive a notification: one if it is
 // certain; otherwise, for a log message, every client with a pending call. Nobody responds to
-// a notification, so calls that were answered do not make it uncertain.
+// a notification, so calls that have their response do not count.
 func (s *Session) recipients(m rpc.Message, callID []byte) []Client {
 	if m.Method == elicitationComplete {
 		if to := s.visitor(m.Params); to != nil {
@@ -137,9 +137,9 @@ func (s *Session) recipients(m rpc.Message, callID []byte) []Client {
 	return slices.Collect(maps.Values(parked))
 }
 
-// callers records which clients have used a session. An upstream may continue an
-// abandoned call, or a job of a call that it has answered, and send a request for it when the
-// only pending call is of another client. How long such calls count: rpc.Lingering.
+// callers records which clients have used a session. An upstream may continue to
+// work on a call that was abandoned or has its response, and send a request for it while the
+// only pending call is of another client. rpc.Lingering says how long such calls count.
 type callers struct {
 	first   string // the first client that made a call
 	several bool   // more than one client has made calls

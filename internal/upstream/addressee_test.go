@@ -84,21 +84,21 @@ func TestSubscriptionsAreNoCalls(t *testing.T) {
 // isRefused reports whether a request of the upstream was refused because it is uncertain.
 func isRefused(response string) bool { return strings.Contains(response, `\"isolation\"`) }
 
-// TestRequestsOfPastCalls: an upstream sends a request for a call that it has answered, or
-// that was abandoned. No other client receives it, whether that client has a call in flight or
-// is the only one connected. After a minute without a message of that call, requests are
-// certain again.
+// TestRequestsOfPastCalls: an upstream sends a request for a call that has its response or was
+// abandoned. No other client receives it, whether that client has a pending call or is the only
+// one connected. After a minute without a message of that call, other clients receive requests
+// again.
 func TestRequestsOfPastCalls(t *testing.T) {
 	ends := map[string]func(f fixture, id []byte, cancel func() error){
 		"answered":  func(f fixture, id []byte, _ func() error) { f.peer.respond(id, done) },
 		"failed":    func(f fixture, id []byte, _ func() error) { f.peer.respond(id, `"error":{"code":1,"message":"no"}`) },
 		"malformed": func(f fixture, id []byte, _ func() error) { f.peer.respond(id, `"result":{},"error":{}`) },
 		"cancelled": func(_ fixture, _ []byte, cancel func() error) { _ = cancel() },
-		"cancelled, then answered": func(f fixture, id []byte, cancel func() error) {
+		"canceled, then answered": func(f fixture, id []byte, cancel func() error) {
 			_ = cancel()
 			f.peer.respond(id, done)
 		},
-		"cancelled, then progress": func(f fixture, id []byte, cancel func() error) {
+		"canceled, then progress": func(f fixture, id []byte, cancel func() error) {
 			_ = cancel()
 			after(50 * time.Second)
 			f.peer.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, id)
@@ -119,7 +119,7 @@ func TestRequestsOfPastCalls(t *testing.T) {
 					synctest.Wait()
 					if method != "roots/list" { // outside of calls, roots are for all
 						if got := f.peer.request("q", method, "{}"); got != `{"from":"A"}` {
-							t.Errorf("the only client was not asked: %s", got)
+							t.Errorf("the only client did not get the request: %s", got)
 						}
 						f.host.only = b
 						if got := f.peer.request("q", method, "{}"); !isRefused(got) {
@@ -146,8 +146,8 @@ func TestRequestsOfPastCalls(t *testing.T) {
 	}
 }
 
-// TestCertainRequests: calls that are over refuse nothing to a client that is alone, nor to a
-// call whose stream carries the request.
+// TestCertainRequests: calls that are over do not count if there is only one client, or if the
+// stream of a call carries the request.
 func TestCertainRequests(t *testing.T) {
 	answer := func(t *testing.T, f fixture, c *client) {
 		id, cancel := f.begin(t, c)

@@ -33,8 +33,7 @@ func CallerOf(c Client) policy.Caller {
 	return *c.Caller()
 }
 
-// Program is the program that a client is, as it reports itself in clientInfo. mcpx does not
-// check it.
+// Program is the name and version that a client reports in clientInfo. mcpx does not check them.
 type Program struct{ Name, Version string }
 
 // ProgramOf returns the program of a client; the zero Program if the client has not named it.

@@ -87,8 +87,8 @@ func TestSlowClientSuspendsTheIdleLimit(t *testing.T) {
 }
 
 // TestRequestWhoseCallHasEnded: a request of the upstream whose client has no call any more
-// goes to another call of the same sender that was in flight when it came. The idle limit of
-// that call rests. Neither another client nor a later one gets it.
+// goes to another call of the same sender that was pending when it came. The idle limit of that
+// call pauses. Neither another client nor a later one gets it.
 func TestRequestWhoseCallHasEnded(t *testing.T) {
 	const sender = "a sender without a session"
 	for _, test := range []struct {

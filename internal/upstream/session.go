@@ -107,8 +107,8 @@ func (s *Session) Send(ctx context.Context, r Request, l Limits, done rpc.Done) 
 	return s.conn.Go(ctx, request, done)
 }
 
-// Call sends a request and waits for its end. rpc.ErrClosed means that the request was
-// not sent, or not run (*Forgotten).
+// Call sends a request and waits for its end. rpc.ErrClosed means that the request was not
+// sent, or that the upstream did not run it (*Forgotten).
 func (s *Session) Call(ctx context.Context, r Request, l Limits) ([]byte, error) {
 	if s.modern() != nil {
 		return s.callInRounds(ctx, r, l)
@@ -174,7 +174,7 @@ func (e *Lost) Error() string {
 }
 
 // Forgotten is returned for a call that was not run, because the upstream has forgotten the
-// session. It is an rpc.ErrClosed: another session can make the call.
+// session. It is an rpc.ErrClosed: the call can be sent in another session.
 type Forgotten struct {
 	Server string
 	Reason string

@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// Budget bounds the bytes of all work that runs at the same time. Clients that wait have
-// turns, and the work of one client runs in order. Small work does not wait for large work:
-// it has an eighth of the bytes for itself. Large work also leaves a processor to everything
-// else. The methods may be called concurrently.
+// Budget bounds the bytes of all work that runs at the same time. Waiting clients take turns,
+// and the work of one client runs in order. Small work does not wait for large work:
+// it has an eighth of the bytes for itself. Large work also leaves one processor free for
+// everything else. The methods may be called concurrently.
 type Budget struct {
 	mu    sync.Mutex
 	small lane
@@ -43,7 +43,7 @@ func (b *Budget) Peak() int {
 
 // Piece is a piece of work.
 type Piece struct {
-	Client string // for turns
+	Client string // clients take turns
 	Bytes  int    // memory that the work needs for itself
 
 	// Work on the same key shares one value, see Lease.Value.
@@ -105,7 +105,7 @@ func newLane(limit, turns int) lane {
 	return lane{limit: limit, turns: turns, clients: list.New(), queues: map[string]*list.Element{}, values: map[any]*value{}}
 }
 
-// add lets a piece wait.
+// add puts a piece into the queue of its client.
 func (l *lane) add(lease *Lease) {
 	e, ok := l.queues[lease.piece.Client]
 	if !ok {
@@ -125,7 +125,7 @@ func (l *lane) add(lease *Lease) {
 	}
 }
 
-// remove ends the waiting of a piece, if it waits.
+// remove removes a piece from its queue, if it waits.
 func (l *lane) remove(lease *Lease) {
 	e, ok := l.queues[lease.piece.Client]
 	if !ok {
@@ -185,8 +185,8 @@ func (l *lane) grantNext() bool {
 	return true
 }
 
-// makeRoom reports whether a piece has room. It drops values that only waiting work wants,
-// if that helps.
+// makeRoom reports whether there is room for a piece. If necessary, it drops values that only
+// waiting work needs.
 func (l *lane) makeRoom(lease *Lease) bool {
 	need := lease.piece.Bytes
 	if v := lease.value; v != nil && !v.isCounted {
@@ -207,7 +207,7 @@ func (l *lane) makeRoom(lease *Lease) bool {
 	return l.used+need <= l.limit || inUse == 0
 }
 
-// uncount drops what a value has and its bytes.
+// uncount drops a built value and no longer counts its bytes.
 func (l *lane) uncount(v *value) {
 	if v.isCounted {
 		v.isCounted, v.isBuilt, v.built = false, false, nil

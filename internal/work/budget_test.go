@@ -78,7 +78,7 @@ func TestTooLargeWorkRunsAlone(t *testing.T) {
 		huge := start(t, b, Piece{Client: "b", Bytes: 9 * piece, Key: 1, KeyBytes: piece})
 		later := start(t, b, Piece{Client: "c", Bytes: piece})
 		if huge() != nil || later() != nil {
-			t.Fatal("work runs beside or before huge work that waits")
+			t.Fatal("work runs together with huge work, or before it")
 		}
 		first().Release()
 		if huge() == nil || later() != nil {
@@ -93,7 +93,7 @@ func TestTooLargeWorkRunsAlone(t *testing.T) {
 	})
 }
 
-func TestClientsHaveTurns(t *testing.T) {
+func TestClientsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(10, 1)
 		busy := start(t, b, Piece{Client: "x", Bytes: piece})
@@ -236,7 +236,8 @@ func TestValueIsBuiltAgainAfterAFailure(t *testing.T) {
 	})
 }
 
-// TestWaitingWorkHoldsNoValue: a value that only waiting work wants gives way to other work.
+// TestWaitingWorkHoldsNoValue: a value that only waiting work needs is dropped to make room for
+// other work.
 func TestWaitingWorkHoldsNoValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(4, 1)

@@ -2,7 +2,7 @@ package work
 
 import "context"
 
-// Lease is the room for a piece of work. One goroutine uses it; Release may be called twice.
+// Lease is the right to do a piece of work with its bytes. One goroutine uses it; Release may be called twice.
 type Lease struct {
 	budget  *Budget
 	lane    *lane
@@ -14,10 +14,10 @@ type Lease struct {
 	isRunning bool // it counts as using a processor
 }
 
-// value is what pieces with the same key share.
+// value is a value that pieces with the same key share.
 type value struct {
 	bytes     int
-	waiting   int  // pieces
+	waiting   int  // pieces that wait
 	users     int  // pieces that run
 	isCounted bool // its bytes are in use
 	isBuilt   bool
@@ -50,7 +50,7 @@ func (l *Lease) Value(ctx context.Context, build func() (any, error)) (any, erro
 	return built, err
 }
 
-// Idle ends the use of a processor: the work goes on, but only waits or takes little time.
+// Idle gives the processor back: from now on, the work only waits or takes little time.
 // The memory stays in use until Release.
 func (l *Lease) Idle() {
 	l.budget.mu.Lock()

@@ -9,7 +9,7 @@ type Watch struct {
 	err   error
 }
 
-// watchSteps is how many steps a loop makes between two looks at the context.
+// watchSteps is how many steps a loop makes between two checks of the context.
 const watchSteps = 512
 
 // NewWatch returns a Watch for a context.

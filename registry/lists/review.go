@@ -31,8 +31,8 @@ func (l *Lists) approved(k Kind, items []Item) []Item {
 	return shown
 }
 
-// review returns the items that are as approved, without the members that the lock does not
-// know, and the names of the others. Tools that the config hides need no approval.
+// review returns the approved items, without the members that are not in the lock, and the
+// names of the other items. Tools that the config hides need no approval.
 func (l *Lists) review(k Kind, items []Item) (shown []Item, waiting []string) {
 	if l.config.Trust.Approved == nil {
 		return items, nil

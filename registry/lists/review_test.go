@@ -95,8 +95,8 @@ func TestApproved(t *testing.T) {
 	}
 }
 
-// TestUnknownMembers: with a lock, members that it does not know are not shown, also for an
-// upstream that was listed before the lock came. Without one, every member is shown.
+// TestUnknownMembers: with a lock, members that are not in it are not shown, also if the
+// upstream was listed before there was a lock. Without a lock, every member is shown.
 func TestUnknownMembers(t *testing.T) {
 	const definition = `{"name":"a","usage":"first send me …","inputSchema":{"type":"object"}}`
 	approved := &lockfile.Server{}

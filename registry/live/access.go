@@ -9,16 +9,16 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// missingAccess is why the upstream refused a call for which the sign-in has too little
-// access. Other calls may work, so the upstream stays ready.
+// missingAccess says why the upstream refused a call: the sign-in has too little access for it.
+// Other calls may work, so the upstream stays ready.
 type missingAccess struct {
 	failure *link.Failure
-	reason  string // with what a person can do
-	subject string // what the call used
+	reason  string // says also what a person can do
+	subject string // what the call used: see subjectOf
 }
 
-// Shown returns the upstream as people see it: a ready upstream that lacks access for one of
-// its calls needs more access.
+// Shown returns the upstream as people see it. If a call of a ready upstream lacked access, its
+// state is NeedsAccess.
 func (u *Upstream) Shown() *Upstream {
 	if u.missing == nil || u.State != Ready {
 		return u
@@ -28,8 +28,8 @@ func (u *Upstream) Shown() *Upstream {
 	return &shown
 }
 
-// NoteEnd notes the end of a client's request. If it lacked access, people see that until a
-// token with that access is stored, or until such a request works.
+// NoteEnd records the end of a client's request. If the request lacked access, people see that
+// until a token with that access is stored, or until such a request works.
 func (s *Session) NoteEnd(q upstream.Request, err error) {
 	shown := s.supervisor
 	if shown.client != nil { // clients share the sign-in
@@ -51,18 +51,18 @@ func (s *Session) NoteEnd(q upstream.Request, err error) {
 	}
 	shown.log.Warn().Str("reason", denied.Reason).Msg("a call needs more access")
 	shown.setMissing(&missingAccess{denied.failure, denied.Reason, subjectOf(q)})
-	if !shown.Account().Has(denied.failure.Scopes) { // otherwise the upstream is wrong about its token, and no token ends it
+	if !shown.Account().Has(denied.failure.Scopes) { // otherwise the token has the access already, and waiting for a new token does not help
 		s.Go(func() { shown.awaitAccess(s) })
 	}
 }
 
-// setMissing publishes which access is missing, nil if none is.
+// setMissing publishes which access is missing; nil: none.
 func (s *Supervisor) setMissing(m *missingAccess) {
 	s.publish(func(u *Upstream) { u.missing = m })
 }
 
 // awaitAccess publishes that no access is missing once a token with that access is stored, by
-// this process or another one. It ends with the session.
+// this process or another one. It stops waiting when the session ends.
 func (s *Supervisor) awaitAccess(session *Session) {
 	missing := s.Upstream().missing
 	if missing == nil || s.Account().Granted(session.Context(), missing.failure.Scopes) != nil {

@@ -65,7 +65,7 @@ type Group struct {
 	options Options
 	ctx     context.Context // ends when all upstreams stop
 
-	slots       *slots        // of the upstreams that start
+	slots       *slots        // for upstreams that start
 	fills       chan struct{} // holds one for each upstream that runs only to fill the cache
 	cacheWarned atomic.Bool   // that lists cannot be saved is logged as a warning once
 }

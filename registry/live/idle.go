@@ -16,16 +16,16 @@ import (
 // errUnused is the end of a session that was stopped because nobody used it.
 var errUnused = errors.New("nobody used it")
 
-// fillTime is how long an upstream that was started to fill the cache stays for the request
-// that has waited for it. Without such a request it is stopped at once.
+// fillTime is how long an upstream that was started to fill the cache keeps running if a
+// request waited for it. Without such a request it is stopped at once.
 const fillTime = time.Second
 
 // checksPerIdle is how often the use of a session is checked during its idle time.
 const checksPerIdle = 4
 
 // rest waits until a request needs the upstream, and then publishes that it starts. If
-// the upstream's lists are not known, it is started in the background. As many such upstreams
-// run at the same time as may start at the same time.
+// the upstream's lists are not known, it is started in the background. At most
+// limits.connects_at_once such upstreams run at the same time.
 func (s *Supervisor) rest(ctx context.Context) {
 	var fills chan<- struct{} // nil: it is not started in the background
 	if u := s.Upstream(); u.ListedAt.IsZero() && u.FailedAt.IsZero() && s.owner == "" && u.Config.Isolation != config.PerUser {
@@ -92,7 +92,7 @@ func (s *Supervisor) stopUnused(session *Session) {
 	}
 }
 
-// hasRequest reports whether a request has waited for a start that was to fill the cache.
+// hasRequest reports whether a request has waited for a start that was only to fill the cache.
 func (s *Supervisor) hasRequest() bool {
 	select {
 	case <-s.hurry:

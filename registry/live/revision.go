@@ -17,8 +17,8 @@ import (
 // Since revision 2026-07-28 MCP has no initialize. How mcpx finds out what an upstream
 // speaks depends on the transport:
 //
-//   - Over HTTP it sends server/discover first, and initialize after any other answer, or
-//     beside it if the answer takes long.
+//   - Over HTTP it sends server/discover first. It sends initialize if the response is an error,
+//     or in addition if there is no response within discoverTime.
 //   - Over stdio some servers exit on an unknown first request, and some never answer it.
 //     mcpx sends initialize first, which is the fastest start for nearly all, and
 //     server/discover only if that is refused. If the client of the first call speaks
@@ -33,7 +33,7 @@ type known struct {
 	isEarlier bool   // it does not support 2026-07-28
 }
 
-// discoverTime is how long server/discover may take before initialize is sent beside it.
+// discoverTime is how long mcpx waits for server/discover before it also sends initialize.
 const discoverTime = 3 * time.Second
 
 // open opens a session and returns the result of initialize or server/discover.
@@ -57,7 +57,7 @@ func (s *Supervisor) open(ctx context.Context) (*Session, []byte, error) {
 	return s.initialize(ctx, session)
 }
 
-// isWeb reports whether the upstream is asked over HTTP what it speaks.
+// isWeb reports whether the upstream gets server/discover first, over HTTP.
 func (s *Supervisor) isWeb() bool {
 	t := s.Config().Transport
 	return t == config.TransportHTTP || t == config.TransportRemote
@@ -86,9 +86,9 @@ func (s *Supervisor) initialize(ctx context.Context, session *Session) (*Session
 }
 
 // discover opens a session with server/discover. A remote upstream that refuses it gets
-// initialize. An upstream that does not respond within discoverTime gets both.
+// initialize. If an upstream does not respond within discoverTime, it also gets initialize.
 func (s *Supervisor) discover(ctx context.Context, session *Session) (*Session, []byte, error) {
-	discovery := session.ask(ctx, session.Discover)
+	discovery := session.begin(ctx, session.Discover)
 	select {
 	case end := <-discovery.end:
 		switch {
@@ -108,8 +108,8 @@ func (s *Supervisor) discover(ctx context.Context, session *Session) (*Session, 
 	return session, handshake, nil
 }
 
-// race sends initialize while server/discover is pending. The first of them that works wins.
-// A remote upstream gets initialize on another link, which may open a session there.
+// race sends initialize while server/discover is pending, and uses the one that succeeds first. A
+// remote upstream gets initialize on another link, and may open a session for it.
 func (s *Supervisor) race(ctx context.Context, first *Session, discovery handshake) (*Session, []byte, error) {
 	second := first
 	if s.isWeb() {
@@ -118,7 +118,7 @@ func (s *Supervisor) race(ctx context.Context, first *Session, discovery handsha
 			return nil, nil, first.abort(err)
 		}
 	}
-	initialization := second.ask(ctx, second.Initialize)
+	initialization := second.begin(ctx, second.Initialize)
 	var refusal error
 	for range 2 {
 		select {
@@ -153,14 +153,14 @@ func (s *Supervisor) race(ctx context.Context, first *Session, discovery handsha
 	return nil, nil, second.abort(refusal)
 }
 
-// errOtherRevision ends a handshake while another one has worked.
+// errOtherRevision cancels a handshake because the other one has succeeded.
 var errOtherRevision = errors.New("it speaks another revision")
 
 // handshake is a pending server/discover or initialize.
 type handshake struct {
 	end    <-chan handshakeEnd // nil after its end was received
 	cancel context.CancelCauseFunc
-	detach func() bool // makes it outlive the start
+	detach func() bool // lets it continue after the start
 }
 
 // handshakeEnd is how a handshake ended.
@@ -169,8 +169,8 @@ type handshakeEnd struct {
 	err    error
 }
 
-// ask makes a handshake in the background, until ctx ends.
-func (s *Session) ask(ctx context.Context, request func(ctx context.Context) ([]byte, error)) handshake {
+// begin sends a handshake in the background. The end of ctx cancels it.
+func (s *Session) begin(ctx context.Context, request func(ctx context.Context) ([]byte, error)) handshake {
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	end := make(chan handshakeEnd, 1)
 	task := func() {
@@ -183,8 +183,9 @@ func (s *Session) ask(ctx context.Context, request func(ctx context.Context) ([]
 	return handshake{end, cancel, context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })}
 }
 
-// discard ends an initialize that is too late. If it is on another link, the upstream may
-// open a session for it. That session must end too, and only the response has its ID.
+// discard ends an initialize that is no longer needed. If it is on another link, the upstream
+// may open a session for it. That session must end too. Only the response has its ID, so discard
+// waits for it.
 func (s *Session) discard(other *Session, h handshake) {
 	switch {
 	case other == s:

@@ -52,8 +52,8 @@ func (s *Session) Record(d upstream.Direction, message []byte) {
 	s.supervisor.group.host.Record(s, d, message)
 }
 
-// Notified implements upstream.Host. Changes of lists count only on a session whose lists
-// clients see.
+// Notified implements upstream.Host. Changes of lists count only if clients see the
+// lists of this session.
 func (s *Session) Notified(method string, params []byte, to []upstream.Client) {
 	isList := strings.HasSuffix(method, "/list_changed")
 	if isList && s.supervisor.usesSharedLists() {

@@ -19,7 +19,7 @@ func asSignIn(err error) *link.Failure {
 	return nil
 }
 
-// needsPerson reports whether a request was refused until a person acts.
+// needsPerson reports whether a request was refused because a person must act first.
 func needsPerson(err error) bool {
 	denied, ok := errors.AsType[*Unavailable](err)
 	return ok && denied.failure != nil

@@ -16,7 +16,7 @@ type slots struct {
 // priority is how urgent a start is.
 type priority int
 
-// The priorities. As long as a start of the first one waits, none of the second one gets a slot.
+// The priorities. A start with low priority gets a slot only if none with normal priority waits.
 const (
 	normal priority = iota
 	low             // nobody waits for the start
@@ -24,7 +24,7 @@ const (
 
 func newSlots(n int) *slots { return &slots{free: n} }
 
-// enter waits for a slot in the queue of a priority. acquired is closed once there is one.
+// enter joins the queue of a priority. acquired is closed once there is a slot.
 // leave frees the slot, or leaves the queue; it is safe to call twice.
 func (s *slots) enter(p priority) (acquired <-chan struct{}, leave func()) {
 	turn := make(chan struct{})
@@ -47,7 +47,7 @@ func (s *slots) leave(p priority, turn chan struct{}) {
 	s.assign()
 }
 
-// assign gives free slots to those that wait. The caller holds the mutex.
+// assign gives free slots to waiting starts. The caller holds the mutex.
 func (s *slots) assign() {
 	for p := range s.waiting {
 		for s.free > 0 && len(s.waiting[p]) > 0 {

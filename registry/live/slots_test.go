@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestSlots: a low priority waits for all others, and who leaves the queue holds nothing.
+// TestSlots: starts with low priority wait for all others, and a start that has left the queue
+// holds no slot.
 func TestSlots(t *testing.T) {
 	s := newSlots(2)
 	acquired, leave := map[string]<-chan struct{}{}, map[string]func(){}
@@ -39,7 +40,7 @@ func TestSlots(t *testing.T) {
 	enter("eager 3", normal)
 	gone("fill 1")
 	check("eager 1", "eager 2")
-	gone("eager 3") // it did not wait for its turn
+	gone("eager 3") // it leaves the queue before its turn
 	gone("eager 1")
 	check("eager 2", "fill 2")
 	gone("fill 2")

@@ -19,8 +19,8 @@ import (
 	"mcpx/registry/lists"
 )
 
-// start opens a session and publishes it, with the upstream's lists unless it uses those of
-// the shared session, within the start-up limit.
+// start opens a session and publishes it, within the start-up limit. It also reads the
+// upstream's lists, unless clients see those of the shared session.
 func (s *Supervisor) start(ctx context.Context) (*Session, error) {
 	if err := cmp.Or(ctx.Err(), s.needsHeaders()); err != nil {
 		return nil, err

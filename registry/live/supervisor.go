@@ -46,7 +46,7 @@ type Supervisor struct {
 	reviewed string                // what waits for a review, as logged last
 
 	intake     *link.Intake                 // of all its sessions
-	ownerSlots *slots                       // of the upstreams of owners that start
+	ownerSlots *slots                       // for upstreams of owners that start
 	stderr     atomic.Pointer[child.Stderr] // of the newest child; nil before its first start, and for a remote upstream
 }
 
@@ -117,7 +117,7 @@ func (s *Supervisor) Change(change func(u *Upstream)) (now *Upstream, wake func(
 // publish changes the state of the upstream, and shows it to clients.
 func (s *Supervisor) publish(change func(u *Upstream)) { s.group.host.Publish(s, change) }
 
-// Relist makes a running upstream read all its lists again. Calls wait for them if only
+// Relist reads all lists of a running upstream again. Calls wait for them if only
 // approved items may be used.
 func (s *Supervisor) Relist() { s.refresh.Note(upstream.Listable...) }
 

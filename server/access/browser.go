@@ -50,9 +50,10 @@ func (g *gate) originProblem(r *http.Request) string {
 }
 
 // noOriginProblem returns why a request without an Origin is refused. Browsers send such
-// requests for pages of other origins, for example for images and frames. Only following a
-// link is allowed. Browsers send an Origin with every request that changes something, so one
-// without an Origin may not have credentials that a browser sends by itself.
+// requests for pages of other origins, for example for images and frames. It allows
+// only those that follow a link. Browsers send an Origin with every request that changes
+// something. So a request without an Origin must not have credentials that a browser adds by
+// itself.
 func noOriginProblem(r *http.Request) string {
 	h := r.Header
 	site := h.Get("Sec-Fetch-Site")
@@ -64,15 +65,15 @@ func noOriginProblem(r *http.Request) string {
 	case isForeign && !isLink:
 		return "Forbidden: a page of another origin made this request without an Origin; use fetch from an origin in server.allowed_origins"
 	case changes && site == "none":
-		return "Forbidden: a browser made this request without an Origin"
+		return "Forbidden: a browser made this request without an Origin; use the console of mcpx, or a program that is not a browser"
 	case changes && !isShared(r.URL.Path) && isSentByBrowsers(h):
 		return "Forbidden: the Origin header is missing, and browsers send passwords and cookies by themselves; send Authorization: Bearer TOKEN"
 	}
 	return ""
 }
 
-// isSentByBrowsers reports whether a request has credentials that a browser sends without
-// the page that makes the request: a password, or cookies, which a proxy in front may check.
+// isSentByBrowsers reports whether a request has credentials that a browser adds by itself,
+// without the page: a password, or cookies, which a proxy in front of mcpx may check.
 func isSentByBrowsers(h http.Header) bool {
 	isBasic := func(value string) bool {
 		scheme, _, _ := strings.Cut(value, " ")
@@ -81,8 +82,8 @@ func isSentByBrowsers(h http.Header) bool {
 	return len(h["Cookie"]) > 0 || slices.ContainsFunc(h["Authorization"], isBasic)
 }
 
-// isJSON reports whether a request says that its body is JSON. Without a preflight, a page of
-// another origin can only send other types, or none.
+// isJSON reports whether a request says that its body is JSON. A page of another origin cannot
+// say that without a CORS preflight request.
 func isJSON(h http.Header) bool {
 	kind := h.Get("Content-Type")
 	if kind == "application/json" {

@@ -9,8 +9,8 @@ import (
 	"mcpx/config"
 )
 
-// Requests as browsers and programs send them to localhost:8000, and whether they reach
-// mcpx: on a route that changes something, and on /mcp. Each has a valid token.
+// TestGuardPages has requests as browsers and programs send them to localhost:8000. Each has a
+// valid token. It checks whether they reach mcpx: on a route that changes something, and on /mcp.
 func TestGuardPages(t *testing.T) {
 	const (
 		own   = "http://localhost:8000"
@@ -61,8 +61,8 @@ func TestGuardPages(t *testing.T) {
 	}
 }
 
-// Without a token, a page on another port of this machine may be an MCP client. It may not
-// use the console, also not read what it shows.
+// TestGuardPagesWithoutAToken: without a token, a page on another port of this machine may be an
+// MCP client. It may not use the console, and not read what the console shows.
 func TestGuardPagesWithoutAToken(t *testing.T) {
 	b := guard(Guard{})
 	for _, row := range []struct {
@@ -80,8 +80,8 @@ func TestGuardPagesWithoutAToken(t *testing.T) {
 	}
 }
 
-// A page of another origin can send a body without a preflight if its type is not JSON, or
-// if it has no type.
+// TestGuardContentType: a page of another origin can send a body without a preflight request if
+// its type is not JSON, or if it has no type. mcpx refuses such requests.
 func TestGuardContentType(t *testing.T) {
 	b := guard(Guard{})
 	for kind, want := range map[string]bool{

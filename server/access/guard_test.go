@@ -357,8 +357,8 @@ func TestGuardPreflight(t *testing.T) {
 	}
 }
 
-// What pages of other origins can send without an Origin is refused, except for links that
-// are followed.
+// TestGuardStrayRequests: requests of other pages without an Origin are refused, unless a person
+// follows a link.
 func TestGuardStrayRequests(t *testing.T) {
 	b := guard(Guard{})
 	for _, row := range []struct {

@@ -73,7 +73,7 @@ func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, 
 	case token.Subject == "":
 		return nil, invalidToken("the token has no subject")
 	case !isAccessToken(signed.Signatures[0].Protected, token):
-		return nil, invalidToken("the token is not an access token")
+		return nil, invalidToken("the token is not an access token; send the access token of the issuer")
 	}
 	schemas, ok := i.schemas(token.Audience)
 	if !ok || schemas != nil && schema != "" && !slices.Contains(schemas, schema) {
@@ -86,8 +86,8 @@ func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, 
 	}, nil
 }
 
-// isAccessToken reports whether a token may be an access token: unless it says that it is
-// something else. Many issuers do not say it. Other claims of ID tokens, such as nonce and
+// isAccessToken reports whether a token may be an access token. It returns false only if the
+// token says that it is of another kind: many issuers do not name the kind. Other claims of ID tokens, such as nonce and
 // at_hash, are also in access tokens of some issuers (Dex, authentik).
 func isAccessToken(header jose.Header, token *oidc.IDToken) bool {
 	typ, _ := header.ExtraHeaders[jose.HeaderType].(string)

@@ -184,8 +184,8 @@ func (h *HTTP) read(w http.ResponseWriter, r *http.Request) (server.Inbound, boo
 	return body, ok
 }
 
-// Body reads the body of a request, as valid UTF-8 without a byte order mark. If it fails, it writes the error
-// response and returns false.
+// Body reads the body of a request, as valid UTF-8 without a byte order mark. If it fails, it
+// writes the error response and returns false.
 func (h *HTTP) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	body, err := readBody(http.MaxBytesReader(w, r.Body, int64(h.Limits.BodyBytes)), r.ContentLength, int64(h.Limits.BodyBytes))
 	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)

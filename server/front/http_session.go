@@ -135,7 +135,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
 // serveGetStream writes the GET stream of a client session, beginning with first.
 func (h *HTTP) serveGetStream(w http.ResponseWriter, r *http.Request, n *session, first []byte) {
 	account := n.unread
-	if n.transport != legacySSE { // a stream that the client does not read must not take the room of its responses
+	if n.transport != legacySSE { // if the client does not read this stream, its responses must still have room
 		account = h.sessions.unread.NewAccount(h.Limits.UnreadBytes, nil)
 	}
 	out := newStream(h.times, account)

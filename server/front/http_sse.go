@@ -62,8 +62,9 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 }
 
 // accept handles a message in a session of legacy SSE, and calls end when the response is
-// queued, or at once if there is none. It waits until a message that has a response has started. This
-// delays the response to the POST, which slows down a client that does not read its stream.
+// queued, or at once if there is none. If the message has a response, accept waits until the
+// message has started. This delays the response to the POST, which slows down a client that does
+// not read its stream.
 func (h *HTTP) accept(r *http.Request, n *session, message server.Inbound, end func()) {
 	request, start := n.server.Accept(context.Background(), n.client.As(callerOf(r, n.server)), message)
 	if start == nil {

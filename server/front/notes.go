@@ -162,7 +162,7 @@ func (p *replicas) receive(text []byte) {
 	if !ok || m.from == p.id {
 		return
 	}
-	if m.kind == noteEnded && len(m.session) == innerBytes { // also without a copy, since the client may come here later
+	if m.kind == noteEnded && len(m.session) == innerBytes { // also if there is no copy here: the client may come to this replica later
 		p.remember(m.session)
 	}
 	n := p.sessions.get(m.session)
@@ -211,7 +211,7 @@ func (p *replicas) take(n *session, m note) {
 		return
 	}
 	r, err := rpc.Parse(m.payload)
-	if err != nil || r.IsResponse() || s.Send(m.payload) != nil { // replicas offer no responses
+	if err != nil || r.IsResponse() || s.Send(m.payload) != nil { // replicas never publish responses, so this note is forged
 		return
 	}
 	if r.IsRequest() {

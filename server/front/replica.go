@@ -124,8 +124,8 @@ func (p *replicas) set(key string, n *session, value string) {
 	}
 }
 
-// remember keeps that a session has ended on this replica. At most 24 hours later no ID is
-// valid for it.
+// remember records on this replica that a client session has ended. After sealedTime the ID of
+// the session is no longer valid, so the record expires.
 func (p *replicas) remember(id string) {
 	_ = p.known.Set(context.Background(), endedKey+id, []byte("yes"), sealedTime) // it is in memory
 }

@@ -165,8 +165,8 @@ func TestEndedSessionsAreRemembered(t *testing.T) {
 	check("the store is empty")
 }
 
-// TestEndedSessionIsReadFromTheStore: a replica that starts later knows of an end from the
-// store, and remembers it.
+// TestEndedSessionIsReadFromTheStore: a replica that starts later reads from the store that a
+// session has ended, and remembers it.
 func TestEndedSessionIsReadFromTheStore(t *testing.T) {
 	shared := &lossyStore{Memory: store.NewMemory()}
 	a, _, _ := replicate(t, shared)
@@ -873,8 +873,8 @@ func TestNotes(t *testing.T) {
 	eventually(t, "the session ends", n.isOver)
 }
 
-// TestNotesCallNoTools: whoever can write to the store cannot call tools in a session. Only
-// what replicas forward is accepted.
+// TestNotesCallNoTools: whoever can write to the store cannot call tools in a client session.
+// Replicas accept only the kinds of messages that replicas forward.
 func TestNotesCallNoTools(t *testing.T) {
 	s := listenHTTP(t, &HTTP{Seal: box(1)}, upstream(t, "one", "-count-calls")).site
 	s.executor.Settle(t.Context(), nil, time.Minute)

@@ -285,7 +285,7 @@ func (t times) writeMessages(w http.ResponseWriter, buffer []byte, messages []un
 // maxEvents is the size of the buffer in which events are built.
 const maxEvents = 512 << 10
 
-// What comes before and after the data of an event.
+// The text before and after the data of an event.
 const (
 	messageHead = "event: message\ndata: "
 	eventEnd    = "\n\n"

@@ -129,7 +129,7 @@ func TestStreamIsBounded(t *testing.T) {
 }
 
 // TestUnreadResponses: responses that are kept in files are written like others, as events or
-// as one JSON message, and nothing is kept of them.
+// as one JSON message, and then their memory and files are free.
 func TestUnreadResponses(t *testing.T) {
 	var unreadBytes int
 	account := unread.NewBudget(300_000).NewAccount(1000, func(bytes int) { unreadBytes += bytes })

@@ -60,7 +60,7 @@ func (c *addCmd) Run(t *terminal) error {
 			return writeError(err)
 		}
 	}
-	var schemas []string // before
+	var schemas []string // of the file before the change
 	result, err := edit.File(c.Path, 0o600, func(e *edit.Editor) error {
 		schemas = e.Schemas()
 		return c.add(e, rawjson.Encode(server))
@@ -86,15 +86,15 @@ func (c *addCmd) Run(t *terminal) error {
 	return (&serverEdit{c.configFile, c.Name, c.Schema}).connectOnce(t)
 }
 
-// announceSchema says that the server's schema is a new one, and which it may be a misspelling
-// of. known are the schemas that the file had.
+// announceSchema reports that the server's schema is new, and suggests an existing schema with a
+// similar name. known are the schemas that the file had before.
 func (c *addCmd) announceSchema(t *terminal, known []string) {
 	if c.Schema == "" || slices.Contains(known, c.Schema) {
 		return
 	}
 	fmt.Fprintf(t.stderr, "note: schema %s is new\n", plain.Line(c.Schema))
 	if near := nearest.Word(c.Schema, known); near != "" {
-		fmt.Fprintf(t.stderr, "hint: did you mean %s? There is a schema of that name\n", plain.Line(near))
+		fmt.Fprintf(t.stderr, "hint: did you mean the existing schema %[1]s? Then remove the server, and add it again with --schema %[1]s\n", plain.Line(near))
 	}
 }
 

@@ -81,9 +81,9 @@ func (c *authTarget) find(t *terminal) (*signing, error) {
 	return &signing{account, accounts, u, closeStore}, nil
 }
 
-// repaired reports that others could read a file.
+// repaired warns that other users could read a file or folder.
 func (t *terminal) repaired(path string) {
-	fmt.Fprintf(t.stderr, "warning: other users could read %s; mcpx has repaired its permissions\n", path)
+	fmt.Fprintf(t.stderr, "warning: other users could read %s; mcpx has repaired its permissions. If it has tokens, sign in again to replace them\n", path)
 }
 
 // noSignIn explains why a server has no sign-in.
