@@ -88,12 +88,12 @@ func (s *soak) readKept(by caller, arguments, want string) {
 
 // Clients that do not read.
 const (
-	deafCalls   = 64
+	deafCalls   = 32
 	deafTimeout = 30 * time.Second // the upstream needs long for so many bytes
 	deafBytes   = 2 << 20
 	// deafPeak is the most memory in KiB that mcpx may use for a client that does not read, with
 	// limits.unread_bytes of 1 MiB. All responses together have twice that.
-	deafPeak = 100 << 10
+	deafPeak = 90 << 10
 )
 
 // visitDeaf runs a client that starts its own mcpx, makes calls with long results, reads nothing
