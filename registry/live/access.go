@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -15,6 +16,9 @@ type missingAccess struct {
 	failure *link.Failure
 	reason  string // with what a person can do
 	subject string // what the call used
+
+	context.Context // ends when the upstream no longer shows this
+	end             context.CancelFunc
 }
 
 // Shown returns the upstream as people see it: a ready upstream that lacks access for one of
@@ -50,22 +54,32 @@ func (s *Session) NoteEnd(q upstream.Request, err error) {
 		return
 	}
 	shown.log.Warn().Str("reason", denied.Reason).Msg("a call needs more access")
-	shown.setMissing(&missingAccess{denied.failure, denied.Reason, subjectOf(q)})
+	missing = &missingAccess{failure: denied.failure, reason: denied.Reason, subject: subjectOf(q)}
+	missing.Context, missing.end = context.WithCancel(context.Background())
+	shown.setMissing(missing)
 	if !shown.Account().Has(denied.failure.Scopes) { // otherwise the upstream is wrong about its token, and no token ends it
-		s.Go(func() { shown.awaitAccess(s) })
+		s.Go(func() { shown.awaitAccess(s, missing) })
 	}
 }
 
-// setMissing publishes which access is missing, nil if none is.
+// setMissing publishes which access is missing, nil if none is. Nobody waits any more for the
+// access that was missing before.
 func (s *Supervisor) setMissing(m *missingAccess) {
-	s.publish(func(u *Upstream) { u.missing = m })
+	s.publish(func(u *Upstream) {
+		if u.missing != nil {
+			u.missing.end()
+		}
+		u.missing = m
+	})
 }
 
 // awaitAccess publishes that no access is missing once a token with that access is stored, by
-// this process or another one. It ends with the session.
-func (s *Supervisor) awaitAccess(session *Session) {
-	missing := s.Upstream().missing
-	if missing == nil || s.Account().Granted(session.Context(), missing.failure.Scopes) != nil {
+// this process or another one. It ends with the session, or when something else is missing.
+func (s *Supervisor) awaitAccess(session *Session, missing *missingAccess) {
+	ctx, cancel := context.WithCancel(session.Context())
+	defer cancel()
+	defer context.AfterFunc(missing, cancel)()
+	if s.Account().Granted(ctx, missing.failure.Scopes) != nil {
 		return
 	}
 	s.publish(func(u *Upstream) {
