@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -163,22 +164,7 @@ func TestMissingAccess(t *testing.T) {
 	for _, isolation := range []string{"shared", "client"} {
 		t.Run(isolation, func(t *testing.T) {
 			s := authtest.New(t)
-			accounts := accountsIn(t)
-			r, _ := runWith(t, Options{Accounts: accounts}, map[string]any{"a": map[string]any{"url": s.URL, "isolation": isolation}})
-			address, err := r.For(nil).BeginSignIn(t.Context(), "a", "http://127.0.0.1:1/callback", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			back, err := authtest.Browse(t.Context(), address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			account, err := accounts.Complete(t.Context(), "", back.Query())
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Resume(t.Context(), account)
-			waitState(t, r, live.Ready)
+			r := runSignedIn(t, s, isolation)
 			ann := newRecorder("ann")
 			r.Attach(ann)
 			for _, row := range []struct {
@@ -198,6 +184,54 @@ func TestMissingAccess(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFewWaitForAccess: however often calls are refused, only one goroutine waits for the access
+// that was missing last.
+func TestFewWaitForAccess(t *testing.T) {
+	s := authtest.New(t)
+	r := runSignedIn(t, s, "shared")
+	for _, scope := range slices.Repeat([]string{"write", "read", ""}, 10) {
+		s.CallScope = scope
+		_, _ = callFor(t.Context(), r, nil, "a", "hello", "{}")
+	}
+	s.CallScope = "write"
+	_, _ = callFor(t.Context(), r, nil, "a", "hello", "{}")
+	waiting := func() int {
+		stacks := make([]byte, 4<<20)
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), ").awaitAccess(")
+	}
+	for limit := time.After(10 * time.Second); waiting() != 1; {
+		select {
+		case <-limit:
+			t.Fatalf("%d goroutines wait", waiting())
+		default:
+			runtime.Gosched()
+		}
+	}
+	waitShown(t, r, live.NeedsAccess)
+}
+
+// runSignedIn runs a registry whose upstream "a" needs a sign-in, and signs in.
+func runSignedIn(t *testing.T, s *authtest.Server, isolation string) *Registry {
+	t.Helper()
+	accounts := accountsIn(t)
+	r, _ := runWith(t, Options{Accounts: accounts}, map[string]any{"a": map[string]any{"url": s.URL, "isolation": isolation}})
+	address, err := r.For(nil).BeginSignIn(t.Context(), "a", "http://127.0.0.1:1/callback", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := authtest.Browse(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := accounts.Complete(t.Context(), "", back.Query())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Resume(t.Context(), account)
+	waitState(t, r, live.Ready)
+	return r
 }
 
 // TestNoSignIn: what cannot be signed in to.

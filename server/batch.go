@@ -186,11 +186,15 @@ type batchMemory struct {
 	own   atomic.Int64
 }
 
-// keep returns a response, or an error if there is no room for it.
+// keep returns a response, or an error if there is no room for it. It counts only what it
+// keeps, so that a response that is too long costs no other one.
 func (m *batchMemory) keep(response []byte) []byte {
 	size := int64(len(response))
-	if m.total.Add(size) > maxBatchBytes {
-		m.total.Add(-size)
+	total := m.total.Load()
+	for total+size <= maxBatchBytes && !m.total.CompareAndSwap(total, total+size) {
+		total = m.total.Load()
+	}
+	if total+size > maxBatchBytes {
 		return rpc.AppendError(nil, rawjson.Get(response, "id"), rpc.Errorf(rpc.CodeInternal, "The call was made, but its response of %d bytes was dropped: the responses of a batch have at most %d bytes together. Send the call outside a batch.", size, maxBatchBytes))
 	}
 	m.own.Add(size)

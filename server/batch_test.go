@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -84,6 +85,32 @@ func TestAnswersOfABatchAreBounded(t *testing.T) {
 	if left := c.Quota.batchBytes.Load(); left != 0 {
 		t.Errorf("%d bytes are still counted", left)
 	}
+}
+
+// TestALongAnswerCostsNoOther: while an answer of a batch is refused, others are kept, and a
+// canceled request stays without an answer.
+func TestALongAnswerCostsNoOther(t *testing.T) {
+	memory := batchMemory{total: new(atomic.Int64)}
+	long, short := make([]byte, maxBatchBytes+1), []byte("{}")
+	var refusing sync.WaitGroup
+	var isOver atomic.Bool
+	refusing.Go(func() {
+		for !isOver.Load() {
+			memory.keep(long)
+		}
+	})
+	for range 300_000 {
+		if got := memory.keep(nil); got != nil {
+			t.Errorf("a canceled request is answered with %s", got)
+			break
+		}
+		if got := memory.keep(short); len(got) != len(short) {
+			t.Errorf("a short answer was replaced by %s", got)
+			break
+		}
+	}
+	isOver.Store(true)
+	refusing.Wait()
 }
 
 // TestABatchIsReadAtOnce: although a batch waits for room, its responses reach the calls that

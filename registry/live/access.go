@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -15,6 +16,9 @@ type missingAccess struct {
 	failure *link.Failure
 	reason  string // says also what a person can do
 	subject string // what the call used: see subjectOf
+
+	context.Context // ends when the upstream no longer shows this
+	end             context.CancelFunc
 }
 
 // Shown returns the upstream as people see it. If a call of a ready upstream lacked access, its
@@ -50,22 +54,33 @@ func (s *Session) NoteEnd(q upstream.Request, err error) {
 		return
 	}
 	shown.log.Warn().Str("reason", denied.Reason).Msg("a call needs more access")
-	shown.setMissing(&missingAccess{denied.failure, denied.Reason, subjectOf(q)})
+	missing = &missingAccess{failure: denied.failure, reason: denied.Reason, subject: subjectOf(q)}
+	missing.Context, missing.end = context.WithCancel(context.Background())
+	shown.setMissing(missing)
 	if !shown.Account().Has(denied.failure.Scopes) { // otherwise the token has the access already, and waiting for a new token does not help
-		s.Go(func() { shown.awaitAccess(s) })
+		s.Go(func() { shown.awaitAccess(s, missing) })
 	}
 }
 
-// setMissing publishes which access is missing; nil: none.
+// setMissing publishes which access is missing; nil: none. It ends the wait for the access that
+// was missing before.
 func (s *Supervisor) setMissing(m *missingAccess) {
-	s.publish(func(u *Upstream) { u.missing = m })
+	s.publish(func(u *Upstream) {
+		if u.missing != nil {
+			u.missing.end()
+		}
+		u.missing = m
+	})
 }
 
 // awaitAccess publishes that no access is missing once a token with that access is stored, by
-// this process or another one. It stops waiting when the session ends.
-func (s *Supervisor) awaitAccess(session *Session) {
-	missing := s.Upstream().missing
-	if missing == nil || s.Account().Granted(session.Context(), missing.failure.Scopes) != nil {
+// this process or another one. It stops waiting when the session ends, or when
+// other access is missing.
+func (s *Supervisor) awaitAccess(session *Session, missing *missingAccess) {
+	ctx, cancel := context.WithCancel(session.Context())
+	defer cancel()
+	defer context.AfterFunc(missing, cancel)()
+	if s.Account().Granted(ctx, missing.failure.Scopes) != nil {
 		return
 	}
 	s.publish(func(u *Upstream) {

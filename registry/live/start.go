@@ -159,7 +159,7 @@ func (s *Supervisor) publishReady(ctx context.Context, session *Session, handsha
 	ready()
 	u := s.Upstream()
 	if u.missing != nil {
-		session.Go(func() { s.awaitAccess(session) })
+		session.Go(func() { s.awaitAccess(session, u.missing) })
 	}
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
