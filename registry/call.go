@@ -113,6 +113,11 @@ func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.
 		if s, err = r.sessionFor(starting, server, q.Client); err != nil {
 			return nil, nil, v.explain(server, err)
 		}
+		if s.Supervisor().Upstream().AwaitsList() { // the call was checked against an earlier list
+			if _, err := v.Relisted(starting, server); err != nil {
+				return nil, nil, v.explain(server, err)
+			}
+		}
 		if err := withheld(s, q); err != nil {
 			return nil, nil, err
 		}
