@@ -34,14 +34,14 @@ func (l *httpLink) readResponse(ctx context.Context, response *http.Response, id
 	memory := l.Intake.reserve(ctx)
 	defer memory.release()
 	text, err := memory.readAll(response.Body, l.MessageBytes, int(min(response.ContentLength, int64(l.MessageBytes))))
-	text = rpc.WithoutMark(text)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: its answer could not be read: %w", errBroken, err)
 	case len(text) > l.MessageBytes:
 		memory.collect()
 		return fmt.Errorf("its answer has more than %d bytes (limits.message_bytes)", l.MessageBytes)
-	case rawjson.Kind(text) != '{':
+	}
+	if text = rpc.WithoutMark(text); rawjson.Kind(text) != '{' {
 		kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
 		return fmt.Errorf("it answered with %s, which is not a message; is this the url of an MCP server?", cmp.Or(kind, "nothing"))
 	}

@@ -322,6 +322,7 @@ func TestTheStreamOfACall(t *testing.T) {
 		{"events that are not UTF-8", `data: {"id":1,"result":"a` + "\xff" + `b"}` + "\n\n", nil, []string{`1 {"id":1,"result":"a` + "\ufffd" + `b"}`}, 0},
 		{"JSON with a byte order mark", "\ufeff" + anAnswer, nil, []string{"1 " + anAnswer}, 0},
 		{"events with a byte order mark", "\ufeffdata: " + anAnswer + "\n\n", nil, []string{"1 " + anAnswer}, 0},
+		{"too long, with a byte order mark", "\ufeff" + `{"jsonrpc":"2.0","result":"` + strings.Repeat("x", 2000) + `","id":1}`, nil, []string{" its answer has more than 1000 bytes (limits.message_bytes)"}, 0},
 		{"the rest at once", early, func(string) *http.Response { return response(200, "id: 2\ndata: "+anAnswer+"\n\n") }, []string{"1 " + anAnswer}, 1},
 		{"the rest in pieces", early, func(last string) *http.Response {
 			if len(last) < 5 { // more pieces than there are tries
