@@ -201,7 +201,7 @@ func (c *webClient) post(ctx context.Context, session, body, id string) (a answe
 		if !isData && strings.HasPrefix(line, "{") {
 			data, isData = line, true // the whole body is the answer
 		}
-		if isData {
+		if isData && (err == nil || errors.Is(err, io.EOF)) { // otherwise the connection broke in the middle of the line
 			answered = c.take(&a, data, id, answered)
 		}
 		switch {
