@@ -9,9 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/config"
+	"mcpx/internal/link"
 	"mcpx/internal/lockfile"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/upstream"
@@ -165,6 +167,33 @@ func TestAListThatFailsIsTriedAgain(t *testing.T) {
 		after(time.Hour)
 		if n := get(f, &f.listed); n != 4 {
 			t.Errorf("it was asked for its tools %d times in all, want 4", n)
+		}
+	})
+}
+
+// TestForgottenDuringTheStart: a session that is forgotten while its lists are read is never
+// ready, though its link ends a moment later.
+func TestForgottenDuringTheStart(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		f.set(func(f *fake) {
+			f.script = func(l *fakeLink, method, id string, _ []byte) (bool, error) {
+				switch method {
+				case "initialize":
+					l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{},"prompts":{}}}}`)
+				case "prompts/list":
+					l.broken <- &link.CallEnd{ID: []byte(id), Outcome: link.Forgotten, Reason: "forgotten"}
+					time.AfterFunc(time.Second, func() { l.end(link.ErrSessionLost) })
+				default:
+					return false, nil
+				}
+				return true, nil
+			}
+		})
+		f.die()
+		synctest.Wait()
+		if u := r.Catalog().Upstream("a"); u.State == live.Ready {
+			t.Errorf("it is %s", u.State)
 		}
 	})
 }

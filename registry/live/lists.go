@@ -100,7 +100,7 @@ func (s *Supervisor) readLists(ctx context.Context, session *Session, capabiliti
 		switch {
 		case err == nil, isUnknownMethod(err) && !isTools:
 			read[k.Method] = items
-		case isTools, session.IsOver(), ctx.Err() != nil:
+		case isTools, session.IsOver(), errors.Is(err, rpc.ErrClosed), ctx.Err() != nil: // ErrClosed: it is about to end
 			return read, err
 		default:
 			s.log.Warn().Str("error", s.Config().Redact(err.Error())).Msg("could not read a list; mcpx keeps the last one")
