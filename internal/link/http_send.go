@@ -55,6 +55,10 @@ func (l *httpLink) Send(message []byte) error {
 	task := func() {
 		defer done()
 		m.wait(ctx)
+		if l.isForgotten() {
+			l.endCall(CallEnd{ID: m.id, Outcome: NotSent})
+			return
+		}
 		l.post(ctx, m)
 	}
 	if !l.start(task) {
@@ -184,6 +188,13 @@ func (l *httpLink) forget(reason string) {
 	}
 }
 
+// isForgotten reports whether the upstream has forgotten the session.
+func (l *httpLink) isForgotten() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost != nil
+}
+
 // endCancelled ends the request that a notification cancels, if the upstream does
 // not end it in time.
 func (l *httpLink) endCancelled(message []byte) {
@@ -224,8 +235,8 @@ func (l *httpLink) post(ctx context.Context, m outgoing) {
 		return
 	case response.StatusCode == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != "":
 		reason := l.statusText(response, errorBody(response))
+		l.forget(reason) // first, so that Close reports it to whoever ends the link after the call
 		l.endCall(CallEnd{ID: m.id, Outcome: Forgotten, Reason: fmt.Sprintf("%s (%s)", ErrSessionLost, reason)})
-		l.forget(reason)
 		return
 	case response.StatusCode >= 300:
 		l.refused(m.id, response)

@@ -359,6 +359,35 @@ func TestTheStreamOfACall(t *testing.T) {
 	}
 }
 
+// TestNothingIsPostedInAForgottenSession: a call that waits for the end of the handshake is not
+// posted if the upstream has forgotten the session by then.
+func TestNothingIsPostedInAForgottenSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var posted []string
+		l := dialFake(t, func(_ *http.Request, body string) *http.Response {
+			posted = append(posted, body)
+			<-time.After(time.Second)
+			return response(http.StatusNotFound, "")
+		})
+		l.session = "s"
+		const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+		l.sendAll(t, initialized, aCall)
+		<-time.After(5 * time.Second)
+		var ended []Outcome
+		for range len(l.incoming) {
+			if end := (*CallEnd)(nil); errors.As((<-l.incoming).Err, &end) && end.ID != nil {
+				ended = append(ended, end.Outcome)
+			}
+		}
+		if !slices.Equal(ended, []Outcome{NotSent}) || !slices.Equal(posted, []string{initialized}) {
+			t.Errorf("posted %q, and the call ended with %v", posted, ended)
+		}
+		if got := context.Cause(l.ctx); !errors.Is(got, ErrSessionLost) {
+			t.Errorf("the link has ended for %v", got)
+		}
+	})
+}
+
 // TestAStreamThatDoesNotEndIsEnded: a stream that stays open after the answer is
 // closed.
 func TestAStreamThatDoesNotEndIsEnded(t *testing.T) {
