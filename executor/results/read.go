@@ -72,7 +72,8 @@ func (s *Store) Read(ctx context.Context, client string, q Query) (string, error
 	return s.readPath(r, q)
 }
 
-// readPath reads the values at a path, or what is selected of them.
+// readPath reads the values at a path. With a query, it returns only the part that the query
+// selects.
 func (s *Store) readPath(r *reading, q Query) (string, error) {
 	root, err := r.root()
 	if err != nil {
