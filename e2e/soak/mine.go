@@ -92,7 +92,7 @@ const (
 	deafTimeout = 30 * time.Second // the upstream needs long for so many bytes
 	deafBytes   = 2 << 20
 	// deafPeak is the most memory in KiB that mcpx may use for a client that does not read, with
-	// limits.unread_bytes of 1 MiB. All responses together have twice that.
+	// limits.unread_bytes of 1 MiB. All responses together have about as many bytes.
 	deafPeak = 90 << 10
 )
 
