@@ -42,11 +42,15 @@ cross:
 
 # coverage of the packages a call passes through
 cover:
-    go test -cover ./config ./registry ./executor/... ./server/... ./internal/rpc ./internal/link
+    go test -cover ./config ./registry ./executor/... ./server/... ./internal/rpc ./registry/link
 
 # the official conformance suite against mcpx in front of go-sdk's conformance server, that many times; "just conformance 1 3" uses three replicas
 conformance times="1" replicas="1":
     e2e/conformance.sh {{times}} {{replicas}}
+
+# the core builds, and its tests pass, without each part in turn
+without-parts:
+    e2e/without-parts.sh
 
 # real servers and real clients with mcpx between them, from the package registries; parts can be named
 interop *parts:

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/policy"
 	"mcpx/internal/redact"
 	"mcpx/internal/reference"
@@ -82,7 +82,7 @@ func hiddenText(p *string, checks ...check) kind {
 	checks = append([]check{notMasked}, checks...)
 	return kind{
 		schema: object{{"type", "string"}, notEmpty},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			s, ok := r.text(n, nonEmpty, reference.Check)
 			if !ok {
 				return
@@ -130,7 +130,7 @@ func sessionKey(p *seal.Key) kind {
 func date(p *time.Time) kind {
 	return kind{
 		schema: object{{"type", "string"}, {"pattern", `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`}},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			s, ok := r.text(n)
 			if !ok {
 				return
@@ -175,7 +175,7 @@ func publicURL(s string) error {
 }
 
 // access checks that the parts of "server" fit together, and fit the profiles.
-func (r *reader) access(root jsonfile.Node, c *Config) {
+func (r *reader) access(root jsonc.Node, c *Config) {
 	server, _ := root.Member("server")
 	if address, ok := server.Value.Member("store"); ok && len(c.Server.SessionKeys) == 0 {
 		r.Fail(address.Name, "needs server.session_key, which seals OAuth tokens in the store and lets every replica continue client sessions; make one with: openssl rand -base64 32")
@@ -210,11 +210,11 @@ func (r *reader) access(root jsonfile.Node, c *Config) {
 // tokens is an array of tokens.
 func tokens(p *[]Token) kind {
 	each := func(t *Token) kind { return section(t.fields()).requiring("name", "token", "allow") }
-	return array(p, "array of tokens", each).also(pair{"minItems", 1}).then(func(r *reader, n jsonfile.Node) {
+	return array(p, "array of tokens", each).also(pair{"minItems", 1}).then(func(r *reader, n jsonc.Node) {
 		if n.Kind() == '[' && len(*p) == 0 {
 			r.Fail(n, "must not be empty: the front would need no token; add one, or leave tokens out")
 		}
-		names := map[string]jsonfile.Node{}
+		names := map[string]jsonc.Node{}
 		for i, e := range n.Elements() {
 			r.unique(e, "name", (*p)[i].Name, names)
 		}
@@ -223,11 +223,11 @@ func tokens(p *[]Token) kind {
 
 // requiring adds members that an object must have.
 func (k kind) requiring(keys ...string) kind {
-	return k.also(pair{"required", keys}).then(func(r *reader, n jsonfile.Node) { r.require(n, keys...) })
+	return k.also(pair{"required", keys}).then(func(r *reader, n jsonc.Node) { r.require(n, keys...) })
 }
 
 // unique reports a member whose value an earlier object of the same array has.
-func (r *reader) unique(n jsonfile.Node, key, value string, first map[string]jsonfile.Node) {
+func (r *reader) unique(n jsonc.Node, key, value string, first map[string]jsonc.Node) {
 	m, ok := n.Member(key)
 	if !ok || value == "" {
 		return
@@ -240,7 +240,7 @@ func (r *reader) unique(n jsonfile.Node, key, value string, first map[string]jso
 }
 
 // require reports members that an object must have.
-func (r *reader) require(n jsonfile.Node, keys ...string) {
+func (r *reader) require(n jsonc.Node, keys ...string) {
 	if n.Kind() != '{' {
 		return
 	}
@@ -271,7 +271,7 @@ func grant(g *policy.Grant) kind {
 	short, long := list(&g.Allow, policy.CheckRule), section(grantFields(g)).requiring("allow")
 	return kind{
 		schema: object{{"anyOf", []object{short.schema, long.schema}}},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			switch n.Kind() {
 			case '[':
 				short.read(r, n)
@@ -292,7 +292,7 @@ func grant(g *policy.Grant) kind {
 
 // warnUnmatched warns about rules that match nothing in the config, such as a server's name
 // without its schema.
-func (r *reader) warnUnmatched(auth jsonfile.Node, profiles []Profile) {
+func (r *reader) warnUnmatched(auth jsonc.Node, profiles []Profile) {
 	listed, _ := auth.Member("tokens")
 	grants := listed.Value.Elements()
 	provider, _ := auth.Member("oidc")
@@ -314,7 +314,7 @@ func (r *reader) warnUnmatched(auth jsonfile.Node, profiles []Profile) {
 }
 
 // warnRule warns about a rule that matches no schema, or no server of its schemas.
-func (r *reader) warnRule(n jsonfile.Node, profiles []Profile) {
+func (r *reader) warnRule(n jsonc.Node, profiles []Profile) {
 	if n.Kind() != '"' || policy.CheckRule(n.Text()) != nil {
 		return // reported elsewhere
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"mcpx/internal/jsonc"
 	"mcpx/internal/origin"
 )
 
@@ -98,6 +99,27 @@ func webURL(s string) error {
 		return errURL
 	}
 	return nil
+}
+
+// errStore does not repeat the address, which may have a password.
+var errStore = errors.New("not the address of a store; use redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, " +
+	"?master_name=NAME for Sentinel, ?addr=HOST:PORT for further nodes of a cluster, ?prefix=NAME for the keys; " +
+	"write special characters of a password as %XX")
+
+// storeAddress checks the form of the store's address. [Hooks.CheckStore] checks all of it.
+func storeAddress(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.Scheme != "redis" && u.Scheme != "rediss" {
+		return errStore
+	}
+	return nil
+}
+
+// checkStore checks the store's address with the hook.
+func (s *Server) checkStore(r *reader, n jsonc.Node) {
+	if check := r.environment.CheckStore; check != nil && s.Store != "" && check(s.Store) != nil {
+		r.Fail(n, "%v", errStore)
+	}
 }
 
 // writtenURL checks a URL before expansion. With references, only the expanded URL is

@@ -1,6 +1,6 @@
 // Package config reads, checks and shows mcpx's configuration file. Package edit changes it.
 //
-// [Load] checks the whole file before anything is started and reports every problem
+// [Hooks.Load] checks the whole file before anything is started and reports every problem
 // with its line and column. Each key is declared once, in fields.go: how it is read,
 // how the JSON Schema describes it and how it is shown. References such as ${VAR} are
 // expanded for each upstream; a missing variable makes that upstream unusable, not the
@@ -14,8 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/auth"
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/redact"
 	"mcpx/internal/seal"
 )
@@ -37,7 +36,7 @@ type Config struct {
 	Watch      bool // apply changes of the file when they are saved
 	AlwaysLoad bool // ask clients that defer tools to show the two tools from the start
 
-	Warnings []jsonfile.Problem // problems that do not prevent the start
+	Warnings []jsonc.Problem // problems that do not prevent the start
 
 	unchanged *Config // what Show shows; nil: the config itself
 }
@@ -179,13 +178,45 @@ const (
 	PerUser   Isolation = "user"   // one for each caller
 )
 
-// Auth is how mcpx signs in to an upstream that uses OAuth. Upstream has its URL.
-type Auth auth.Settings
+// Auth is how mcpx signs in to an upstream that uses OAuth.
+type Auth struct {
+	Flow              Flow
+	ClientID          string // a client that was registered by hand
+	ClientSecret      string
+	Issuer            string   // the only authorization server that may be used
+	Scopes            []string // instead of those that the upstream names
+	ClientMetadataURL string   // the client ID metadata document of this client
+	RedirectPort      int      // of the loopback listener; 0: any free port
+	PrivateKey        string   // PEM; signs client assertions instead of a secret
+	SigningAlg        string   // of the assertions; empty: the key decides
+}
+
+// Flow is the way to get a token.
+type Flow string
+
+// The flows. Auto is the browser where there is one, else the device flow.
+const (
+	FlowAuto              Flow = "auto"
+	FlowBrowser           Flow = "browser"
+	FlowDevice            Flow = "device"
+	FlowClientCredentials Flow = "client_credentials"
+	FlowNone              Flow = "none"
+)
 
 // AuthStore is where the tokens of upstreams are kept.
 type AuthStore struct {
-	Store auth.Kind
+	Store Tokens
 }
+
+// Tokens is the way to keep tokens in files.
+type Tokens string
+
+// The ways. Auto encrypts the files if the system has a keyring.
+const (
+	TokensAuto    Tokens = "auto"
+	TokensKeyring Tokens = "keyring"
+	TokensFile    Tokens = "file"
+)
 
 // Start is when an upstream is started.
 type Start string

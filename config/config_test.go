@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 )
 
 func TestParse(t *testing.T) {
@@ -108,10 +108,10 @@ func TestProfile(t *testing.T) {
 
 func TestErrorHoldsWarnings(t *testing.T) {
 	_, err := Parse("x.json", []byte(`{"mcpServers": {"a": {"comand": "x"}}}`), variables())
-	got, ok := errors.AsType[*jsonfile.Error](err)
-	want := &jsonfile.Error{
-		Problems: []jsonfile.Problem{{File: "x.json", Line: 1, Column: 22, Path: "mcpServers.a", Text: "needs command or url"}},
-		Warnings: []jsonfile.Problem{{File: "x.json", Line: 1, Column: 23, Path: "mcpServers.a.comand", Text: `unknown key; did you mean "command"?`}},
+	got, ok := errors.AsType[*jsonc.Error](err)
+	want := &jsonc.Error{
+		Problems: []jsonc.Problem{{File: "x.json", Line: 1, Column: 22, Path: "mcpServers.a", Text: "needs command or url"}},
+		Warnings: []jsonc.Problem{{File: "x.json", Line: 1, Column: 23, Path: "mcpServers.a.comand", Text: `unknown key; did you mean "command"?`}},
 	}
 	if !ok || !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

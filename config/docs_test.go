@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 )
 
 // TestDocs: docs/configuration.md names every key, and its examples are valid.
@@ -54,7 +54,7 @@ func TestDocsProblems(t *testing.T) {
 	want, _, ok := strings.Cut(docs, "```")
 
 	_, err = Parse("mcpx.json", []byte(file), variables())
-	var problems *jsonfile.Error
+	var problems *jsonc.Error
 	if !errors.As(err, &problems) || !ok {
 		t.Fatalf("%v, shown %v", err, ok)
 	}

@@ -78,6 +78,7 @@ func (c *Config) ForOneCommand(logLevel string) {
 
 // environment has what the file refers to: variables, folders and stored secrets.
 type environment struct {
+	Hooks
 	lookup Lookup
 	folder string // of the config file, absolute
 	isDry  bool   // stored secrets are not read; they are empty

@@ -4,9 +4,7 @@ import (
 	"reflect"
 	"time"
 
-	"mcpx/internal/auth"
 	"mcpx/internal/reference"
-	"mcpx/internal/store"
 )
 
 func defaults() *Config {
@@ -18,7 +16,7 @@ func defaults() *Config {
 		Server:  Server{Host: "127.0.0.1", Port: 8000, Console: ConsoleView},
 		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\n"},
 		Logging: Logging{Level: "info", Format: "console"},
-		Auth:    AuthStore{Store: "auto"},
+		Auth:    AuthStore{Store: TokensAuto},
 		Limits: Limits{
 			InspectTokens:  4000,
 			ResultTokens:   10000,
@@ -45,7 +43,7 @@ func defaultUpstream() Upstream {
 		Timeout:        time.Minute,
 		MaxTimeout:     15 * time.Minute,
 		Isolation:      Shared,
-		Auth:           Auth{Flow: "auto"},
+		Auth:           Auth{Flow: FlowAuto},
 		IdleStop:       unset,
 		commands:       map[string][]string{},
 	}
@@ -91,7 +89,7 @@ func (s *Server) fields() []field {
 		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
 		{"public_url", text(&s.PublicURL, publicURL).also(webAddress), "Address that clients use, without /mcp: https://mcpx.example.com."},
 		{"session_key", oneOrMore(&s.SessionKeys, sessionKey), "Key that puts client sessions into their IDs, so that every replica with the key continues them: 32 bytes in base64. In an array, the first key encrypts and all keys open."},
-		{"store", hiddenText(&s.Store, store.CheckAddress), "Redis or Valkey that replicas share: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS. It needs session_key. Write a ${VAR} instead of the password itself."},
+		{"store", hiddenText(&s.Store, storeAddress).then(s.checkStore), "Redis or Valkey that replicas share: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS. It needs session_key. Write a ${VAR} instead of the password itself."},
 		{"auth", section(s.Auth.fields()), "Who may use the front, and what they may use there."},
 	}
 }
@@ -115,7 +113,7 @@ func (l *Logging) fields() []field {
 
 func (a *AuthStore) fields() []field {
 	return []field{
-		{"store", choice(&a.Store, "auto", "keyring", "file"), "Where tokens are: files that only you can read. keyring encrypts them with a key in the system's keyring, file does not, auto does if there is a keyring."},
+		{"store", choice(&a.Store, TokensAuto, TokensKeyring, TokensFile), "Where tokens are: files that only you can read. keyring encrypts them with a key in the system's keyring, file does not, auto does if there is a keyring."},
 	}
 }
 
@@ -197,7 +195,7 @@ func (u *Upstream) fields() []field {
 var signingAlgs = []string{"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"}
 
 func (a *Auth) fields() []field {
-	flow := choice(&a.Flow, auth.FlowAuto, auth.FlowBrowser, auth.FlowDevice, auth.FlowClientCredentials, auth.FlowNone)
+	flow := choice(&a.Flow, FlowAuto, FlowBrowser, FlowDevice, FlowClientCredentials, FlowNone)
 	return []field{
 		{"flow", flow, "auto: the browser, or the device flow where there is no display. client_credentials: without a person. none: no OAuth."},
 		{"client_id", text(&a.ClientID, nonEmpty, reference.Check).also(notEmpty), "ID of an app that you registered. Without it, mcpx registers itself. References are expanded."},

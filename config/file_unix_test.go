@@ -24,7 +24,7 @@ func fifo(t *testing.T) string {
 // TestLoadEndlessDevice: a config that never ends is an error, not a process that
 // grows until the system kills it.
 func TestLoadEndlessDevice(t *testing.T) {
-	_, err := Load("/dev/zero")
+	_, err := Hooks{}.Load("/dev/zero")
 	if want := "reading the config: /dev/zero: larger than 4 MiB; check that this is the right file"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

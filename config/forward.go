@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/redact"
 )
 
 // forwarding checks "forward_headers" of a server.
-func (r *reader) forwarding(n jsonfile.Node, u *Upstream) {
+func (r *reader) forwarding(n jsonc.Node, u *Upstream) {
 	m, ok := n.Member("forward_headers")
 	switch {
 	case !ok || len(u.ForwardHeaders) == 0:

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/nearest"
 	"mcpx/internal/reference"
 )
@@ -22,9 +22,9 @@ type field struct {
 // kind is the type of a key, bound to the variable that keeps its value. The variable's
 // value at that time is the default.
 type kind struct {
-	schema object                           // its JSON Schema
-	read   func(r *reader, n jsonfile.Node) // stores a valid value, or reports a problem
-	show   func() any                       // returns the value for Show; an empty one leaves the key out
+	schema object                        // its JSON Schema
+	read   func(r *reader, n jsonc.Node) // stores a valid value, or reports a problem
+	show   func() any                    // returns the value for Show; an empty one leaves the key out
 }
 
 // also adds rules to the JSON Schema: checks that are easy to express there.
@@ -34,9 +34,9 @@ func (k kind) also(rules ...pair) kind {
 }
 
 // then adds a check of what was read.
-func (k kind) then(check func(r *reader, n jsonfile.Node)) kind {
+func (k kind) then(check func(r *reader, n jsonc.Node)) kind {
 	read := k.read
-	k.read = func(r *reader, n jsonfile.Node) {
+	k.read = func(r *reader, n jsonc.Node) {
 		read(r, n)
 		check(r, n)
 	}
@@ -46,7 +46,7 @@ func (k kind) then(check func(r *reader, n jsonfile.Node)) kind {
 func text(p *string, checks ...check) kind {
 	return kind{
 		schema: object{{"type", "string"}},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			if s, ok := r.text(n, checks...); ok {
 				*p = s
 			}
@@ -59,7 +59,7 @@ func text(p *string, checks ...check) kind {
 func array[T any](p *[]T, want string, element func(p *T) kind) kind {
 	return kind{
 		schema: object{{"type", "array"}, {"items", element(new(T)).schema}},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			if !r.is(n, '[', want) {
 				return
 			}
@@ -83,7 +83,7 @@ func oneOrMore[T any](p *[]T, element func(p *T) kind) kind {
 	all := array(p, "array", element).also(pair{"minItems", 1})
 	return kind{
 		schema: object{{"anyOf", []object{element(new(T)).schema, all.schema}}},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			if n.Kind() != '[' {
 				*p = make([]T, 1)
 				element(&(*p)[0]).read(r, n)
@@ -112,7 +112,7 @@ type Named[T any] struct {
 func byName[T any](p *[]Named[T], want string, value func(p *T) kind, names ...check) kind {
 	return kind{
 		schema: object{{"type", "object"}, {"additionalProperties", value(new(T)).schema}},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			if !r.is(n, '{', want) {
 				return
 			}
@@ -146,7 +146,7 @@ func (u *Upstream) dict(place string, p *map[string]string, name check) kind {
 	value := object{{"anyOf", []object{{{"type", "string"}}, command.schema}}}
 	return kind{
 		schema: object{{"type", "object"}, {"additionalProperties", value}},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			if !r.is(n, '{', "object of strings") {
 				return
 			}
@@ -175,7 +175,7 @@ func (u *Upstream) dict(place string, p *map[string]string, name check) kind {
 }
 
 // command reads {"cmd": […]}, whose kind stores its words.
-func (r *reader) command(n jsonfile.Node, k kind, words *[]string) []string {
+func (r *reader) command(n jsonc.Node, k kind, words *[]string) []string {
 	*words = nil
 	before := r.ProblemCount()
 	k.read(r, n)
@@ -188,7 +188,7 @@ func (r *reader) command(n jsonfile.Node, k kind, words *[]string) []string {
 func boolean(p *bool) kind {
 	return kind{
 		schema: object{{"type", "boolean"}},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			if k := n.Kind(); k != 't' && k != 'f' {
 				r.Fail(n, "expected true or false, got %s", n.Describe())
 				return
@@ -201,7 +201,7 @@ func boolean(p *bool) kind {
 
 // inverse is a boolean that stores the opposite of its value.
 func inverse(p *bool) kind {
-	return unshown(boolean(p)).then(func(*reader, jsonfile.Node) { *p = !*p })
+	return unshown(boolean(p)).then(func(*reader, jsonc.Node) { *p = !*p })
 }
 
 // choice is one of several words.
@@ -214,7 +214,7 @@ func choice[T ~string](p *T, values ...T) kind {
 	want := strings.Join(quoted, ", ")
 	return kind{
 		schema: object{{"type", "string"}, {"enum", words}},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			s, ok := r.text(n)
 			switch {
 			case !ok:
@@ -238,7 +238,7 @@ func choice[T ~string](p *T, values ...T) kind {
 func number(p *int, least, most int) kind {
 	return kind{
 		schema: object{{"type", "integer"}, {"minimum", least}, {"maximum", most}},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			i, err := strconv.Atoi(string(n.Literal()))
 			if err != nil || i < least || i > most {
 				r.Fail(n, "expected an integer from %d to %d, got %s", least, most, n.Describe())
@@ -254,7 +254,7 @@ func number(p *int, least, most int) kind {
 func section(fields []field) kind {
 	return kind{
 		schema: describe(fields),
-		read:   func(r *reader, n jsonfile.Node) { r.object(n, fields) },
+		read:   func(r *reader, n jsonc.Node) { r.object(n, fields) },
 		show:   func() any { return show(fields) },
 	}
 }
@@ -264,7 +264,7 @@ func sandboxKind(p **Sandbox) kind {
 	defaults := defaultSandbox()
 	return kind{
 		schema: object{{"anyOf", []object{{{"type", "boolean"}}, describe(defaults.fields())}}},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			s := defaultSandbox()
 			switch n.Kind() {
 			case 't':
@@ -290,7 +290,7 @@ func sandboxKind(p **Sandbox) kind {
 // lenient turns errors below a key into warnings. Invalid values get their default.
 func lenient(k kind) kind {
 	read := k.read
-	k.read = func(r *reader, n jsonfile.Node) {
+	k.read = func(r *reader, n jsonc.Node) {
 		r.Tolerate(func() { read(r, n) }, "; using the default")
 	}
 	return k

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/editfile"
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/atomicfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/redact"
 )
 
@@ -21,8 +21,8 @@ import (
 type Lookup = func(name string) (value string, ok bool)
 
 // Load reads a config file of at most [MaxBytes] and expands references from the
-// environment. If the file was read but cannot be used, the error is a [*jsonfile.Error].
-func Load(path string) (*Config, error) {
+// environment. If the file was read but cannot be used, the error is a [*jsonc.Error].
+func (h Hooks) Load(path string) (*Config, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a folder; name the config file in it", path)
 	}
@@ -33,13 +33,21 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the config: %w", err)
 	}
-	return Parse(path, data, os.LookupEnv)
+	return h.Parse(path, data, os.LookupEnv)
 }
 
-// Parse is [Load] for bytes. The name of the file is used in messages and for relative
+// Parse is [Hooks.Load] for bytes. The name of the file is used in messages and for relative
 // paths.
+func (h Hooks) Parse(file string, data []byte, lookup Lookup) (*Config, error) {
+	if h.Secrets == nil {
+		h.Secrets = noSecrets{}
+	}
+	return parse(file, data, environment{Hooks: h, lookup: lookup})
+}
+
+// Parse is [Hooks.Parse] without hooks.
 func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
-	return parse(file, data, environment{lookup: lookup})
+	return Hooks{}.Parse(file, data, lookup)
 }
 
 // Check returns the problems of a file, as Parse does. A variable or a secret that is missing
@@ -57,7 +65,7 @@ func parse(file string, data []byte, e environment) (*Config, error) {
 		return nil, fmt.Errorf("config file %s: %w", file, err)
 	}
 	e.folder = filepath.Dir(abs)
-	r := &reader{File: jsonfile.New(file, data), environment: e}
+	r := &reader{File: jsonc.New(file, data), environment: e}
 	c := defaults()
 	c.File = abs
 	if root, ok := r.Parse(); ok {
@@ -86,14 +94,14 @@ func ReadFile(path string, limit int) ([]byte, error) {
 
 func readFile(path string, limit int, within time.Duration) ([]byte, error) {
 	if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() {
-		return editfile.ReadAtMost(path, int64(limit))
+		return atomicfile.ReadAtMost(path, int64(limit))
 	}
 	var data []byte
 	done := make(chan error, 1)
 	// Opening a FIFO cannot be canceled. After a timeout the goroutine stays until
 	// there is a writer; mcpx exits without its config anyway.
 	go func() {
-		read, err := editfile.ReadAtMost(path, int64(limit))
+		read, err := atomicfile.ReadAtMost(path, int64(limit))
 		data = read
 		done <- err
 	}()

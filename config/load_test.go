@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected files in testdata")
@@ -76,8 +77,8 @@ func TestProblems(t *testing.T) {
 			}
 			c, err := Parse(filepath.Base(file), data, variables())
 			var got strings.Builder
-			var warnings []jsonfile.Problem
-			if bad, ok := errors.AsType[*jsonfile.Error](err); ok {
+			var warnings []jsonc.Problem
+			if bad, ok := errors.AsType[*jsonc.Error](err); ok {
 				got.WriteString(bad.Error() + "\n")
 				warnings = bad.Warnings
 			} else {
@@ -91,6 +92,27 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// The hook decides about the address of a store. The error does not repeat the address.
+func TestCheckStore(t *testing.T) {
+	hooks := Hooks{CheckStore: func(address string) error {
+		if strings.Contains(address, "good") {
+			return nil
+		}
+		return errors.New("pass-word")
+	}}
+	key := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	for _, host := range []string{"good", "bad"} {
+		source := `{"mcpServers": {}, "server": {"session_key": "` + key + `", "store": "redis://` + host + `"}}`
+		c, err := hooks.Parse("mcpx.json", []byte(source), variables())
+		switch {
+		case host == "good" && (err != nil || c.Server.Store != "redis://good"):
+			t.Errorf("%s: %v", host, err)
+		case host == "bad" && (err == nil || !strings.Contains(err.Error(), errStore.Error()) || strings.Contains(err.Error(), "pass-word")):
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
 func TestLoad(t *testing.T) {
 	t.Setenv("MCPX_TEST_COMMAND", "uvx")
 	file := filepath.Join(t.TempDir(), "mcpx.json")
@@ -98,7 +120,7 @@ func TestLoad(t *testing.T) {
 	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Load(file)
+	c, err := Hooks{}.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,15 +132,15 @@ func TestLoad(t *testing.T) {
 
 func TestLoadFailures(t *testing.T) {
 	folder := t.TempDir()
-	_, err := Load(folder)
+	_, err := Hooks{}.Load(folder)
 	if err == nil || err.Error() != folder+" is a folder; name the config file in it" {
 		t.Errorf("folder: %v", err)
 	}
-	_, err = Load(filepath.Join(folder, "none.json"))
+	_, err = Hooks{}.Load(filepath.Join(folder, "none.json"))
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), Sample) {
 		t.Errorf("missing: %v", err)
 	}
-	_, err = Load("a\x00b")
+	_, err = Hooks{}.Load("a\x00b")
 	if err == nil || !strings.HasPrefix(err.Error(), "reading the config: ") {
 		t.Errorf("unreadable: %v", err)
 	}
@@ -142,7 +164,7 @@ func TestLoadSize(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			if _, err := Load(file); err != nil {
+			if _, err := (Hooks{}).Load(file); err != nil {
 				got = err.Error()
 			}
 			if got != row.want {
@@ -165,7 +187,7 @@ func TestManyProblems(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			text := row.before + strings.Repeat(row.part, 1000) + row.after
 			_, err := Parse("mcpx.json", []byte(text), variables())
-			bad, ok := errors.AsType[*jsonfile.Error](err)
+			bad, ok := errors.AsType[*jsonc.Error](err)
 			if !ok || len(bad.Problems) != most || len(bad.Warnings) > most {
 				t.Fatalf("got %d bytes of %T", len(fmt.Sprint(err)), err)
 			}
@@ -192,9 +214,9 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		lookup := variables("TOKEN=secret-token", "EMPTY=")
 		c, err := Parse("x.json", data, lookup)
-		bad, ok := errors.AsType[*jsonfile.Error](err)
+		bad, ok := errors.AsType[*jsonc.Error](err)
 		if err != nil && !ok {
-			t.Fatalf("not a *jsonfile.Error: %v", err)
+			t.Fatalf("not a *jsonc.Error: %v", err)
 		}
 		if !ok {
 			checkInside(t, data, c.Warnings)
@@ -205,7 +227,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func checkInside(t *testing.T, data []byte, problems []jsonfile.Problem) {
+func checkInside(t *testing.T, data []byte, problems []jsonc.Problem) {
 	t.Helper()
 	lines := bytes.Split(bytes.TrimPrefix(data, []byte("\ufeff")), []byte("\n"))
 	for _, p := range problems {

@@ -8,9 +8,9 @@ import (
 	"os"
 	"runtime"
 
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
+	"mcpx/internal/plain"
 	"mcpx/internal/reference"
-	"mcpx/internal/secret"
 )
 
 // Resolve reads the upstream's stored secrets (${file:PATH}, ${keyring:NAME} and
@@ -52,7 +52,7 @@ func (x *expansion) command(place string, words []string) string {
 		x.isDeferred = true
 		return ""
 	}
-	value, err := secret.Run(x.ctx, expanded, x.folder)
+	value, err := x.Secrets.Run(x.ctx, expanded, x.folder)
 	return x.readValue(place, `{"cmd": …}`, value, err)
 }
 
@@ -74,14 +74,7 @@ func (x *expansion) readStored(p reference.Part) (string, error) {
 	case p.Store == reference.File:
 		return x.readSecret(p.Name)
 	}
-	value, err := secret.Get(x.ctx, p.Name)
-	switch {
-	case errors.Is(err, secret.ErrNotFound):
-		return "", fmt.Errorf("not in the keyring; run mcpx secret set %s", p.Name)
-	case err == nil && value == "":
-		return "", errors.New("the secret is empty")
-	}
-	return value, err
+	return x.Secrets.Get(x.ctx, p.Name)
 }
 
 // secretPath returns the path of a file with a secret. It is relative to the config file.
@@ -98,10 +91,10 @@ func (e environment) readSecret(name string) (string, error) {
 		return "", fmt.Errorf("%s may not be read; check its permissions", path)
 	case err != nil:
 		return "", err
-	case len(data) > secret.MaxBytes:
-		return "", fmt.Errorf("%s has more than %d KiB; check that this is the right file", path, secret.MaxBytes>>10)
+	case len(data) > MaxSecret:
+		return "", fmt.Errorf("%s has more than %d KiB; check that this is the right file", path, MaxSecret>>10)
 	}
-	value := secret.WithoutLineBreak(string(data))
+	value := plain.WithoutLineBreak(string(data))
 	if value == "" {
 		return "", fmt.Errorf("%s is empty", path)
 	}
@@ -113,7 +106,7 @@ var referenceKeys = []string{"command", "args", "env", "cwd", "url", "headers", 
 
 // warnFiles warns about ${file:PATH} references to files that are missing, or that others
 // can read.
-func (r *reader) warnFiles(n jsonfile.Node) {
+func (r *reader) warnFiles(n jsonc.Node) {
 	for _, key := range referenceKeys {
 		if m, ok := n.Member(key); ok {
 			r.warnFile(m.Value)
@@ -121,7 +114,7 @@ func (r *reader) warnFiles(n jsonfile.Node) {
 	}
 }
 
-func (r *reader) warnFile(n jsonfile.Node) {
+func (r *reader) warnFile(n jsonc.Node) {
 	for _, m := range n.Members() {
 		r.warnFile(m.Value)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,21 +9,24 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/jsonfile"
-
-	"github.com/zalando/go-keyring"
+	"mcpx/internal/jsonc"
 )
 
-// mockKeyring replaces the keyring by one in memory, with these secrets.
-func mockKeyring(t *testing.T, secrets map[string]string) {
-	t.Helper()
-	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "mock") // there is a session
-	keyring.MockInit()
-	for name, value := range secrets {
-		if err := keyring.Set("mcpx", name, value); err != nil {
-			t.Fatal(err)
-		}
+// fakeSecrets is a keyring, by name. Its commands print their arguments; "false" fails.
+type fakeSecrets map[string]string
+
+func (f fakeSecrets) Get(_ context.Context, name string) (string, error) {
+	if value, ok := f[name]; ok {
+		return value, nil
 	}
+	return "", errors.New("not there")
+}
+
+func (f fakeSecrets) Run(_ context.Context, words []string, _ string) (string, error) {
+	if words[0] == "false" {
+		return "", errors.New("it failed")
+	}
+	return strings.Join(words[1:], " "), nil
 }
 
 // folderWith returns a folder with files for their owner alone.
@@ -40,7 +44,8 @@ func folderWith(t *testing.T, files map[string]string) string {
 // parseIn parses a config in a folder.
 func parseIn(t *testing.T, folder, source string) *Config {
 	t.Helper()
-	c, err := Parse(filepath.Join(folder, "mcpx.json"), []byte(source), variables("HOME="+folder, "KEY=from the environment"))
+	h := Hooks{Secrets: fakeSecrets{"github": "correct horse battery"}}
+	c, err := h.Parse(filepath.Join(folder, "mcpx.json"), []byte(source), variables("HOME="+folder, "KEY=from the environment"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +53,6 @@ func parseIn(t *testing.T, folder, source string) *Config {
 }
 
 func TestStoredSecrets(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the commands are for a POSIX system")
-	}
-	mockKeyring(t, map[string]string{"github": "correct horse battery"})
 	folder := folderWith(t, map[string]string{"token": "file-sentinel\r\n", "lines": "line-one-sentinel\nline-two-sentinel\n"})
 	c := parseIn(t, folder, `{"mcpServers": {
 		"local": {"command": "${file:token}", "args": ["--x=${file:./token}", "${KEY}"], "cwd": "${file:~/token}",
@@ -124,19 +125,17 @@ func TestStoredSecretsRotate(t *testing.T) {
 
 func TestStoredSecretsFail(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the commands are for a POSIX system")
+		t.Skip("the paths are those of a POSIX system")
 	}
-	mockKeyring(t, map[string]string{"empty": ""})
 	folder := folderWith(t, map[string]string{"empty": "\n", "large": strings.Repeat("x", 64<<10+2), "nul": "a\x00b", "lines": "sentinel\nb"})
 	for _, test := range []struct{ name, server, want string }{
 		{"no file", `"command": "x", "env": {"A": "${file:none}"}`, "${file:none} (used in env.A): " + folder + "/none does not exist"},
 		{"an empty file", `"command": "x", "env": {"A": "${file:empty}"}`, "${file:empty} (used in env.A): " + folder + "/empty is empty"},
 		{"a folder", `"command": "x", "env": {"A": "${file:.}"}`, "${file:.} (used in env.A): read " + folder + ": is a directory"},
 		{"a large file", `"command": "x", "env": {"A": "${file:large}"}`, "${file:large} (used in env.A): " + folder + "/large has more than 64 KiB; check that this is the right file"},
-		{"not in the keyring", `"command": "x", "args": ["${keyring:none}"]`, "${keyring:none} (used in args[0]): not in the keyring; run mcpx secret set none"},
-		{"empty in the keyring", `"command": "x", "args": ["${keyring:empty}"]`, "${keyring:empty} (used in args[0]): the secret is empty"},
-		{"a command fails", `"command": "x", "env": {"A": {"cmd": ["false"]}}`, `{"cmd": …} (used in env.A): false failed: exit status 1`},
-		{"two", `"url": "https://x", "headers": {"A": "${file:none}", "B": {"cmd": ["false"]}}`, "${file:none} (used in headers.A): " + folder + `/none does not exist; {"cmd": …} (used in headers.B): false failed: exit status 1`},
+		{"not in the keyring", `"command": "x", "args": ["${keyring:none}"]`, "${keyring:none} (used in args[0]): not there"},
+		{"a command fails", `"command": "x", "env": {"A": {"cmd": ["false"]}}`, `{"cmd": …} (used in env.A): it failed`},
+		{"two", `"url": "https://x", "headers": {"A": "${file:none}", "B": {"cmd": ["false"]}}`, "${file:none} (used in headers.A): " + folder + `/none does not exist; {"cmd": …} (used in headers.B): it failed`},
 		{"no variable", `"command": "x", "env": {"A": "${file:nul}"}`, "env.A: the value has a NUL byte; variables cannot have one"},
 		{"no header", `"url": "https://x", "headers": {"A": "${file:lines}"}`, "headers.A: the value has a line break; headers cannot have one"},
 		{"no url", `"url": "${file:lines}"`, "url: not an absolute http or https url once its variables are expanded; check their values"},
@@ -156,15 +155,16 @@ func TestStoredSecretsFail(t *testing.T) {
 	}
 }
 
-// Without a keyring, the error names the other ways.
-func TestStoredSecretsWithoutKeyring(t *testing.T) {
-	if _, err := os.Stat("/run/user/0/bus"); runtime.GOOS != "linux" || err == nil {
-		t.Skip("this system has a keyring")
+// Without the hook, only files can be read.
+func TestStoredSecretsWithoutHook(t *testing.T) {
+	const source = `{"mcpServers": {"a": {"command": "x", "env": {"A": "${keyring:k}", "B": {"cmd": ["x"]}}}}}`
+	c, err := Parse("mcpx.json", []byte(source), variables())
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
-	u := &parseIn(t, t.TempDir(), `{"mcpServers": {"a": {"command": "x", "env": {"A": "${keyring:k}"}}}}`).Profiles[0].Upstreams[0]
-	const want = `${keyring:k} (used in env.A): there is no keyring here; use ${file:PATH} or {"cmd": ["PROGRAM", "ARG"]} instead`
-	if _, err := u.Resolve(t.Context()); err == nil || err.Error() != want {
+	const want = `${keyring:k} (used in env.A): only secrets in files can be read here; use ${file:PATH}; ` +
+		`{"cmd": …} (used in env.B): only secrets in files can be read here; use ${file:PATH}`
+	if _, err := c.Profiles[0].Upstreams[0].Resolve(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
@@ -200,17 +200,17 @@ func TestFileWarnings(t *testing.T) {
 
 // The token of the front is read with the file, and a failure is an error of the file.
 func TestStoredToken(t *testing.T) {
-	mockKeyring(t, map[string]string{"front": "keyring-sentinel"})
+	hooks := Hooks{Secrets: fakeSecrets{"front": "keyring-sentinel"}}
 	folder := folderWith(t, map[string]string{"token": "file-sentinel\n"})
 	for reference, want := range map[string]string{
 		"${keyring:front}": "keyring-sentinel",
 		"${file:token}":    "file-sentinel",
-		"${keyring:none}":  "server.token: ${keyring:none} (used in server.token): not in the keyring; run mcpx secret set none",
+		"${keyring:none}":  "server.token: ${keyring:none} (used in server.token): not there",
 		"${file:none}":     "server.token: ${file:none} (used in server.token): " + folder + "/none does not exist",
 	} {
 		text := []byte(`{"mcpServers": {}, "server": {"token": "` + reference + `"}}`)
-		c, err := Parse(filepath.Join(folder, "mcpx.json"), text, variables())
-		var problems *jsonfile.Error
+		c, err := hooks.Parse(filepath.Join(folder, "mcpx.json"), text, variables())
+		var problems *jsonc.Error
 		switch {
 		case errors.As(err, &problems):
 			if got := problems.Problems[0].Path + ": " + problems.Problems[0].Text; got != want {

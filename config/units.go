@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 )
 
 // maxDuration keeps sums of durations from overflowing.
@@ -22,7 +22,7 @@ func duration(p *time.Duration) kind {
 			{"exclusiveMinimum", 0},
 			{"maximum", maxDuration.Seconds()},
 		},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			got, d := n.Describe(), time.Duration(0)
 			switch n.Kind() {
 			case '"':
@@ -56,7 +56,7 @@ func idleTime(p *time.Duration) kind {
 	k := duration(p)
 	read := k.read
 	k.schema = object{{"anyOf", []object{k.schema, {{"const", "never"}}}}}
-	k.read = func(r *reader, n jsonfile.Node) {
+	k.read = func(r *reader, n jsonc.Node) {
 		if n.Kind() == '"' && n.Text() == "never" {
 			*p = 0
 			return
@@ -90,7 +90,7 @@ func FormatDuration(d time.Duration) string {
 // milliseconds is a duration of at most a day as a number; 0 means no limit.
 func milliseconds(p *time.Duration) kind {
 	ms := int(p.Milliseconds())
-	return number(&ms, 0, 24*60*60*1000).then(func(*reader, jsonfile.Node) { *p = time.Duration(ms) * time.Millisecond })
+	return number(&ms, 0, 24*60*60*1000).then(func(*reader, jsonc.Node) { *p = time.Duration(ms) * time.Millisecond })
 }
 
 var (
@@ -115,7 +115,7 @@ func size(p *int) kind {
 			{"minimum", leastSize},
 			{"maximum", mostSize},
 		},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			got, bytes := n.Describe(), 0
 			switch n.Kind() {
 			case '"':

@@ -6,18 +6,18 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/nearest"
 )
 
 // reader reads the file and collects its problems.
 type reader struct {
-	*jsonfile.File
+	*jsonc.File
 	environment environment
 }
 
 // object reads the members of an object into its fields.
-func (r *reader) object(n jsonfile.Node, fields []field) {
+func (r *reader) object(n jsonc.Node, fields []field) {
 	if !r.is(n, '{', "object") {
 		return
 	}
@@ -43,7 +43,7 @@ func (r *reader) object(n jsonfile.Node, fields []field) {
 }
 
 // is reports whether a value has the expected kind, and fails otherwise.
-func (r *reader) is(n jsonfile.Node, kind hujson.Kind, want string) bool {
+func (r *reader) is(n jsonc.Node, kind hujson.Kind, want string) bool {
 	if n.Kind() == kind {
 		return true
 	}
@@ -52,7 +52,7 @@ func (r *reader) is(n jsonfile.Node, kind hujson.Kind, want string) bool {
 }
 
 // text returns a string that passes the checks.
-func (r *reader) text(n jsonfile.Node, checks ...check) (string, bool) {
+func (r *reader) text(n jsonc.Node, checks ...check) (string, bool) {
 	if kind := n.Kind(); kind == '0' || kind == 't' || kind == 'f' {
 		r.Fail(n, "expected string, got %s; write %q", n.Describe(), n.Literal())
 		return "", false
@@ -65,7 +65,7 @@ func (r *reader) text(n jsonfile.Node, checks ...check) (string, bool) {
 }
 
 // check reports whether a text passes the checks, and fails otherwise.
-func (r *reader) check(n jsonfile.Node, s string, checks ...check) bool {
+func (r *reader) check(n jsonc.Node, s string, checks ...check) bool {
 	for _, check := range checks {
 		if err := check(s); err != nil {
 			r.Fail(n, "%v", err)
@@ -76,7 +76,7 @@ func (r *reader) check(n jsonfile.Node, s string, checks ...check) bool {
 }
 
 // config reads the whole file.
-func (r *reader) config(root jsonfile.Node, c *Config) {
+func (r *reader) config(root jsonc.Node, c *Config) {
 	top := defaultProfile("default")
 	r.object(root, c.fields(&top))
 	used := r.oneOf(root, append([]string{"schemas"}, ServerKeys...))
@@ -94,8 +94,8 @@ func (r *reader) config(root jsonfile.Node, c *Config) {
 }
 
 // oneOf returns which of the keys the object has. It must have exactly one.
-func (r *reader) oneOf(n jsonfile.Node, keys []string) string {
-	var used []jsonfile.Member
+func (r *reader) oneOf(n jsonc.Node, keys []string) string {
+	var used []jsonc.Member
 	for _, m := range n.Members() {
 		if slices.Contains(keys, m.Key) {
 			used = append(used, m)
@@ -122,7 +122,7 @@ func profiles(p *[]Profile) kind {
 			{"propertyNames", object{anyName}},
 			{"additionalProperties", object{{"$ref", "#/$defs/schema"}}},
 		},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			if !r.is(n, '{', "object of schemas") {
 				return
 			}
@@ -137,7 +137,7 @@ func profiles(p *[]Profile) kind {
 	}
 }
 
-func (r *reader) profile(m jsonfile.Member) Profile {
+func (r *reader) profile(m jsonc.Member) Profile {
 	p := defaultProfile(m.Key)
 	r.check(m.Name, m.Key, checkAnyName)
 	r.object(m.Value, p.fields())
@@ -149,7 +149,7 @@ func (r *reader) profile(m jsonfile.Member) Profile {
 }
 
 // prefix checks that a profile without a prefix has only one upstream.
-func (r *reader) prefix(n jsonfile.Node, p *Profile) {
+func (r *reader) prefix(n jsonc.Node, p *Profile) {
 	enabled := 0
 	for _, u := range p.all {
 		if !u.disabled {
@@ -169,7 +169,7 @@ func serverMap(p *[]Upstream) kind {
 			{"propertyNames", object{serverName}},
 			{"additionalProperties", object{{"$ref", "#/$defs/server"}}},
 		},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			if !r.is(n, '{', "object of servers") {
 				return
 			}
@@ -195,13 +195,13 @@ func serverList(p *[]Upstream) kind {
 			pair{"$ref", "#/$defs/server"},
 			pair{"required", []string{"name"}},
 		)}},
-		read: func(r *reader, n jsonfile.Node) {
+		read: func(r *reader, n jsonc.Node) {
 			if !r.is(n, '[', "array of servers") {
 				return
 			}
 			var u Upstream
 			fields := append(u.fields(), u.nameField())
-			first := map[string]jsonfile.Node{}
+			first := map[string]jsonc.Node{}
 			for _, e := range n.Elements() {
 				u = defaultUpstream()
 				r.upstream(e, &u, fields)
@@ -217,7 +217,7 @@ func serverList(p *[]Upstream) kind {
 }
 
 // upstream reads one server and checks that its keys fit together.
-func (r *reader) upstream(n jsonfile.Node, u *Upstream, fields []field) {
+func (r *reader) upstream(n jsonc.Node, u *Upstream, fields []field) {
 	r.object(n, fields)
 	if n.Kind() != '{' {
 		return
@@ -244,7 +244,7 @@ func (r *reader) upstream(n jsonfile.Node, u *Upstream, fields []field) {
 }
 
 // transport checks that an upstream has either a command or a url.
-func (r *reader) transport(n jsonfile.Node, u *Upstream) {
+func (r *reader) transport(n jsonc.Node, u *Upstream) {
 	command, local := n.Member("command")
 	address, remote := n.Member("url")
 	if slices.Contains(synonyms, u.Transport) {
@@ -279,7 +279,7 @@ func (r *reader) transport(n jsonfile.Node, u *Upstream) {
 }
 
 // auth checks that the keys of auth fit together.
-func (r *reader) auth(n jsonfile.Node, u *Upstream) {
+func (r *reader) auth(n jsonc.Node, u *Upstream) {
 	m, ok := n.Member("auth")
 	if !ok {
 		return
@@ -301,7 +301,7 @@ func (r *reader) auth(n jsonfile.Node, u *Upstream) {
 }
 
 // warnUnused warns about keys that have no effect next to another one.
-func (r *reader) warnUnused(n jsonfile.Node, used string, keys ...string) {
+func (r *reader) warnUnused(n jsonc.Node, used string, keys ...string) {
 	for _, key := range keys {
 		if m, ok := n.Member(key); ok {
 			r.Warn(m.Name, "has no effect next to %s", used)

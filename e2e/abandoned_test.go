@@ -130,3 +130,34 @@ func endAndAsk(t *testing.T, s *site, how, method string) {
 	}
 	second.try(http.MethodDelete, "/mcp", "").want(t, "DELETE", http.StatusNoContent, "")
 }
+
+// TestClientThatHasLeft: a call that has its response counts only while its client is there: the
+// client has left when it closes its stream or its session. Then the next client is asked.
+func TestClientThatHasLeft(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"closes its stream", "closes its session"} {
+		s := serveHTTP(t, one(t, "-full"), options{})
+		first, second := s.client("/mcp"), s.client("/mcp")
+		stream := first.listen()
+		first.exec("a", "echo", `{"text":"done"}`)
+		ask := func() string {
+			call := second.sendRequest("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
+			if m := call.next(0); m.Method == "roots/list" {
+				second.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, m.ID))
+			}
+			return textOf(t, string(call.answer().Result), false)
+		}
+		if got := ask(); !strings.Contains(got, "isolation") {
+			t.Errorf("before it %s: %s, want an error that names isolation", how, got)
+		}
+		if how == "closes its session" {
+			first.try(http.MethodDelete, "/mcp", "").want(t, "DELETE", http.StatusNoContent, "")
+		} else {
+			stream.drop()
+		}
+		eventually(t, "the other client is asked after the first "+how, func() (string, bool) {
+			got := ask()
+			return got, got == `{"roots":[]}`
+		})
+	}
+}

@@ -49,7 +49,7 @@ if [ "$replicas" -gt 1 ]; then
     server="{\"session_key\": \"$(head -c 32 /dev/urandom | base64)\", \"store\": \"redis://127.0.0.1:$port\"}"
 fi
 cat >mcpx.json <<JSON
-{"expose": "flat", "prefix": false, "server": $server, "mcpServers": {"everything": {"command": "$scratch/everything-server", "isolation": "client"}}}
+{"expose": "flat", "prefix": false, "server": $server, "mcpServers": {"everything": {"command": "$scratch/everything-server"}}}
 JSON
 urls=()
 for n in $(seq "$replicas"); do

@@ -125,6 +125,25 @@ func TestDocsNameCode(t *testing.T) {
 	}
 }
 
+// TestDecisionsNameCode: the files and packages that the ADRs name exist.
+func TestDecisionsNameCode(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(filepath.Join("..", "docs", "adr", "*.md"))
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		for _, path := range docsPath.FindAllString(readFile(t, page), -1) {
+			if !strings.Contains(path, "/") || path == "server/discover" { // a method
+				continue
+			}
+			if files, _ := filepath.Glob(filepath.Join("..", path+"*")); len(files) == 0 { // *: a file of another type
+				t.Errorf("%s names %s, which does not exist", filepath.Base(page), path)
+			}
+		}
+	}
+}
+
 // docsSource returns the text of the files and packages in a row. A name without a folder
 // is in the folder of the one before it.
 func docsSource(t *testing.T, row string) string {

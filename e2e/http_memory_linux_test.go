@@ -1,10 +1,15 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -21,6 +26,21 @@ func (p *process) resident() int {
 	}
 	size, _ := strconv.Atoi(string(found[1]))
 	return size << 10
+}
+
+// settled waits until the memory of a process has not changed for two seconds, which is longer
+// than mcpx waits before it returns memory, and returns it.
+func (p *process) settled() int {
+	p.t.Helper()
+	last, same := 0, 0
+	eventually(p.t, "the memory does not change", func() (string, bool) {
+		now := p.resident()
+		if same++; now>>20 != last>>20 {
+			last, same = now, 0
+		}
+		return fmt.Sprintf("%d MB", now>>20), same == 100
+	})
+	return last
 }
 
 // TestHTTPIdleSessions: a thousand idle sessions, half of them with an open stream, take
@@ -64,4 +84,52 @@ func TestHTTPIdleSessions(t *testing.T) {
 	}
 	first.try("DELETE", "/mcp", "").want(t, "DELETE", 204, "")
 	s.client("/mcp")
+}
+
+// TestUnreadMemoryIsReturned: when clients that do not read are gone, mcpx soon returns the
+// memory of their responses, without a further call.
+func TestUnreadMemoryIsReturned(t *testing.T) {
+	const clients, calls, size = 5, 3, 8_000_000 // more than the system buffers, and all fit in memory
+	s := serveHTTP(t, with(one(t), "limits", map[string]any{"result_tokens": 0, "unread_bytes": 32 << 20}), options{})
+	deaf := &http.Client{Transport: &http.Transport{DialContext: dialDeaf}}
+	line := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%s}`, execParams("a", "large", fmt.Sprintf(`{"bytes":%d}`, size)))
+	var bodies [clients * calls]io.ReadCloser
+	var posting sync.WaitGroup
+	for i := range clients {
+		c := s.client("/mcp")
+		for j := range calls {
+			posting.Go(func() {
+				answer, err := deaf.Do(c.request(http.MethodPost, "/mcp", strings.Replace(line, `"id":1`, fmt.Sprintf(`"id":%d`, j+1), 1)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				bodies[i*calls+j] = answer.Body
+			})
+		}
+	}
+	posting.Wait()
+	if t.Failed() {
+		return
+	}
+	held := s.settled()
+	if held < len(bodies)*size && !race {
+		t.Fatalf("mcpx holds %d MB, too little to tell", held>>20)
+	}
+	for _, b := range bodies {
+		_ = b.Close() // closes the connection
+	}
+	eventually(t, "the memory is returned", func() (string, bool) {
+		now := s.resident()
+		return fmt.Sprintf("%d of %d MB", now>>20, held>>20), race || now < held/2
+	})
+}
+
+// dialDeaf opens a connection whose system buffer for reading is small.
+func dialDeaf(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.(*net.TCPConn).SetReadBuffer(16 << 10)
 }

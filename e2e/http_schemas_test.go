@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -86,6 +88,24 @@ func TestHTTPOneSchema(t *testing.T) {
 	s.caller("").try("POST", "/mcp/default", initializeLine("2025-11-25", "{}")).want(t, "/mcp/default", 404, "work")
 	if log := s.errors(); strings.Contains(log, "schema=default") {
 		t.Errorf("another schema was started:\n%s", log)
+	}
+}
+
+// TestHTTPByName: a link to mcpx with the name mcpx-sse serves over HTTP, as mcpx-sse does.
+func TestHTTPByName(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	link := filepath.Join(folder, filepath.Base(binaryHTTP))
+	if os.Symlink(binary, link) != nil { // Windows lets few users create symbolic links
+		if err := os.Link(binary, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := writeConfig(t, map[string]any{"mcpServers": map[string]any{}, "server": map[string]any{"host": "0.0.0.0"}})
+	for program, want := range map[string]int{binary: 0, binaryHTTP: 2, link: 2} { // over HTTP, this address needs a token
+		if text, code := combined(t, folder, environment(t), program, config); code != want || strings.Contains(text, "token") != (want == 2) {
+			t.Errorf("%s: exit code %d\n%s", program, code, text)
+		}
 	}
 }
 

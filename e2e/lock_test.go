@@ -357,8 +357,7 @@ func TestCheckLocked(t *testing.T) {
 		t.Errorf("nothing has changed: %d, %s", code, text)
 	}
 	l.change(`"Ask."`, `"Ask for the password."`)
-	report := filepath.Join(t.TempDir(), "mcpx.sarif")
-	text, code := l.run("check", "--locked", "--sarif", report)
+	text, code := l.run("check", "--locked")
 	for _, want := range []string{`s: changed prompt "ask"`, "~ description: Ask{+ for the password+}.", "error: 1 change not approved in ", "hint: review them with mcpx pin --diff"} {
 		if code != 1 || !strings.Contains(text, want) {
 			t.Errorf("no %s in the output, exit code %d:\n%s", want, code, text)
@@ -367,15 +366,9 @@ func TestCheckLocked(t *testing.T) {
 	if text, code := l.run("check"); code != 0 || !strings.Contains(text, "warning: 1 change not approved in ") {
 		t.Errorf("without --locked: %d, %s", code, text)
 	}
-	if sarif, err := os.ReadFile(report); err != nil || !strings.Contains(string(sarif), `"ruleId": "changed-prompt"`) || !strings.Contains(string(sarif), `"uri": "mcpx.lock"`) {
-		t.Errorf("%v, %s", err, sarif)
-	}
 	l.change(`{"name": "ask", "description": "Ask for the password."}`, "")
 	if text, code := l.run("check", "--locked"); code != 0 || !strings.Contains(text, `gone prompt "ask"`) {
 		t.Errorf("what is gone is only a notice: %d, %s", code, text)
-	}
-	if _, code := l.run("check", "--sarif", report); code != 2 {
-		t.Errorf("--sarif alone: %d", code)
 	}
 	if err := os.Remove(filepath.Join(filepath.Dir(l.config), "mcpx.lock")); err != nil {
 		t.Fatal(err)

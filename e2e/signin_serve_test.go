@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/authtest"
+	"mcpx/internal/parts/signin/signintest"
 )
 
 // needsOAuth is the config of a server that requires OAuth.
@@ -38,7 +38,7 @@ func visit(t *testing.T, address string) (status int, text string) {
 // and works as soon as another process has signed in.
 func TestServeNeedsSignIn(t *testing.T) {
 	t.Parallel()
-	s := authtest.New(t)
+	s := signintest.New(t)
 	state := stateFolder(t)
 	p := start(t, needsOAuth(s.URL), options{env: []string{state}})
 	p.initialize()
@@ -92,7 +92,7 @@ func TestSignInByElicitation(t *testing.T) {
 		}
 		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":%q}}`, m.ID, action))
 	}
-	s := authtest.New(t)
+	s := signintest.New(t)
 	s.CallScope = "write"
 	p := start(t, needsOAuth(s.URL), options{env: []string{stateFolder(t)}})
 	p.initializeAs("2025-11-25", canOpen)
@@ -117,22 +117,13 @@ func TestSignInByElicitation(t *testing.T) {
 // TestTokensThatOthersCouldRead: mcpx repairs the permissions of tokens, says so, and uses them.
 func TestTokensThatOthersCouldRead(t *testing.T) {
 	t.Parallel()
-	s := authtest.New(t)
+	s := signintest.New(t)
 	person := newPerson(t, s.URL)
 	person.want(0, "signed in to locked", "auth", "login", person.config, "locked")
-	state := ""
-	for _, variable := range person.env {
-		if folder, ok := strings.CutPrefix(variable, "XDG_STATE_HOME="); ok {
-			state = folder
-		}
-	}
-	tokens := filepath.Join(state, "mcpx", "tokens")
-	files, err := filepath.Glob(filepath.Join(tokens, "*.json"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("the folder has %v, %v", files, err)
-	}
+	state := person.state()
+	tokens, file := tokenFile(t, state)
 	open := func() {
-		if err := errors.Join(os.Chmod(tokens, 0o755), os.Chmod(files[0], 0o644)); err != nil { //nolint:gosec // on purpose
+		if err := errors.Join(os.Chmod(tokens, 0o755), os.Chmod(file, 0o644)); err != nil { //nolint:gosec // on purpose
 			t.Fatal(err)
 		}
 	}
@@ -145,9 +136,65 @@ func TestTokensThatOthersCouldRead(t *testing.T) {
 		t.Errorf("a call: %s", got)
 	}
 	p.waitStderrCount("other users could read this file or folder", 2)
-	for path, want := range map[string]os.FileMode{tokens: 0o700, files[0]: 0o600} {
+	for path, want := range map[string]os.FileMode{tokens: 0o700, file: 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+}
+
+// tokenFile returns the folder of the tokens, and the only file of tokens in it.
+func tokenFile(t *testing.T, state string) (folder, file string) {
+	t.Helper()
+	folder = filepath.Join(state, "mcpx", "tokens")
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the folder has %v, %v", files, err)
+	}
+	return folder, files[0]
+}
+
+// TestCommandsRepairTokens: a command that repairs the permissions of tokens prints a warning for
+// each file or folder, once, and its stdout is the same as without.
+func TestCommandsRepairTokens(t *testing.T) {
+	t.Parallel()
+	s := signintest.New(t)
+	person := newPerson(t, s.URL)
+	person.want(0, "signed in to locked", "auth", "login", person.config, "locked")
+	state := person.state()
+	tokens, file := tokenFile(t, state)
+	person.want(0, "hello", "exec", person.config, "locked", "hello") // creates the key of the cache
+	for _, args := range [][]string{
+		{"exec", person.config, "locked", "hello"},
+		{"exec", person.config, "locked", "hello", "--json"},
+		{"inspect", person.config, "locked"},
+		{"inspect", person.config, "locked", "--json"},
+		{"tokens", person.config, "--json"},
+		{"pin", person.config, "--diff"},
+		{"exec", s.URL, "hello", "--log-level", "debug"},
+		{"check", person.config, "--json", "--log-level", "warn"},
+	} {
+		want, said := person.outputs(args...)
+		if strings.Contains(said, "other users could read") {
+			t.Errorf("mcpx %v warns without a reason: %s", args, said)
+		}
+		opened := map[string]os.FileMode{filepath.Join(state, "mcpx"): 0o755, tokens: 0o755, file: 0o644, filepath.Join(state, "mcpx", "catalog-key"): 0o644}
+		for path, mode := range opened {
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, said := person.outputs(args...)
+		if args[0] != "check" && got != want { // check prints times
+			t.Errorf("mcpx %v prints %q, want %q", args, got, want)
+		}
+		for path := range opened {
+			if warning := "warning: other users could read " + path + "; mcpx has repaired its permissions."; strings.Count(said, warning) != 1 {
+				t.Errorf("mcpx %v: stderr has no %q, or more than one: %s", args, warning, said)
+			}
+		}
+		if n := strings.Count(got+said, "other users could read"); n != len(opened) {
+			t.Errorf("mcpx %v warns %d times, want %d", args, n, len(opened))
 		}
 	}
 }
@@ -156,7 +203,7 @@ func TestTokensThatOthersCouldRead(t *testing.T) {
 // in with the command line instead.
 func TestSignInElsewhereDuringACall(t *testing.T) {
 	t.Parallel()
-	s := authtest.New(t)
+	s := signintest.New(t)
 	state := stateFolder(t)
 	p := start(t, needsOAuth(s.URL), options{env: []string{state}})
 	p.initializeAs("2025-11-25", `{"elicitation":{"url":{}}}`)
@@ -177,7 +224,7 @@ func TestSignInElsewhereDuringACall(t *testing.T) {
 // words, until another process has signed in with that access.
 func TestServeNeedsMoreAccess(t *testing.T) {
 	t.Parallel()
-	s := authtest.New(t)
+	s := signintest.New(t)
 	s.CallScope = "write"
 	state := stateFolder(t)
 	h := serveHTTP(t, needsOAuth(s.URL), options{env: []string{state}})
@@ -215,7 +262,7 @@ func TestServeNeedsMoreAccess(t *testing.T) {
 // TestSignInPage: the HTTP front has a page that signs in.
 func TestSignInPage(t *testing.T) {
 	t.Parallel()
-	s := authtest.New(t)
+	s := signintest.New(t)
 	h := serveHTTP(t, needsOAuth(s.URL), options{env: []string{stateFolder(t)}})
 	c := h.client("/mcp")
 	page := h.url + "/signin/default/locked"

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mcpx/internal/authtest"
+	"mcpx/internal/parts/signin/signintest"
 )
 
 // browserVariable makes the test binary a browser: it opens the address in its last
@@ -51,7 +51,7 @@ func newPerson(t *testing.T, url string) *person {
 	})}
 }
 
-// secretText matches what must never be printed: the tokens of authtest, and codes.
+// secretText matches what must never be printed: the tokens of signintest, and codes.
 var secretText = regexp.MustCompile(`access-[A-Z2-7]{20}|refresh-[A-Z2-7]{20}|code=`)
 
 // run runs a command and returns its output and exit code.
@@ -72,6 +72,30 @@ func (p *person) run(stdin string, args ...string) (output string, code int) {
 	return string(out), code
 }
 
+// outputs runs a command that succeeds, and returns what it prints.
+func (p *person) outputs(args ...string) (stdout, stderr string) {
+	p.t.Helper()
+	cmd := exec.Command(binary, args...)
+	var said strings.Builder
+	cmd.Env, cmd.Stderr = p.env, &said
+	out, err := cmd.Output()
+	if err != nil {
+		p.t.Fatalf("mcpx %v: %v\n%s", args, err, &said)
+	}
+	return string(out), said.String()
+}
+
+// state returns the folder of the person's state.
+func (p *person) state() string {
+	for _, variable := range p.env {
+		if folder, ok := strings.CutPrefix(variable, "XDG_STATE_HOME="); ok {
+			return folder
+		}
+	}
+	p.t.Fatal("there is no XDG_STATE_HOME")
+	return ""
+}
+
 // want runs a command and checks its exit code and a part of its output.
 func (p *person) want(code int, part string, args ...string) string {
 	p.t.Helper()
@@ -85,7 +109,7 @@ func (p *person) want(code int, part string, args ...string) string {
 // TestSignIn: a person signs in with the browser, asks for more access and signs out.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
-	s := authtest.New(t)
+	s := signintest.New(t)
 	s.CallScope = "write"
 	p := newPerson(t, s.URL)
 	p.want(1, "needs sign-in", "exec", p.config, "locked", "hello")
@@ -120,7 +144,7 @@ func TestSignIn(t *testing.T) {
 // TestTokensNeverShow: a server that repeats the token it got does not make mcpx show it.
 func TestTokensNeverShow(t *testing.T) {
 	t.Parallel()
-	s := authtest.New(t)
+	s := signintest.New(t)
 	p := newPerson(t, s.URL)
 	p.want(0, "signed in", "auth", "login", p.config, "locked")
 	var repeated atomic.Int32
@@ -149,7 +173,7 @@ func TestSignInElsewhere(t *testing.T) {
 	for name, flag := range map[string]string{"a device": "--device", "no display": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := authtest.New(t)
+			s := signintest.New(t)
 			p := newPerson(t, s.URL)
 			p.env = append(p.env, "BROWSER=")
 			args := []string{"auth", "login", p.config, "locked"}
@@ -165,7 +189,7 @@ func TestSignInElsewhere(t *testing.T) {
 	}
 	t.Run("paste", func(t *testing.T) {
 		t.Parallel()
-		s := authtest.New(t)
+		s := signintest.New(t)
 		p := newPerson(t, s.URL)
 		cmd := exec.Command(binary, "auth", "login", p.config, "locked", "--paste")
 		cmd.Env = p.env
@@ -184,7 +208,7 @@ func TestSignInElsewhere(t *testing.T) {
 			}
 			said.Write(b[:n])
 		}
-		back, err := authtest.Browse(t.Context(), string(address.FindSubmatch(said.Bytes())[1]))
+		back, err := signintest.Browse(t.Context(), string(address.FindSubmatch(said.Bytes())[1]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +227,7 @@ func TestSignInErrors(t *testing.T) {
 	t.Parallel()
 	open := httptest.NewServer(http.NotFoundHandler())
 	defer open.Close()
-	s := authtest.New(t)
+	s := signintest.New(t)
 	var hits atomic.Int32
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	defer trap.Close()
@@ -254,7 +278,7 @@ const (
 // one of them refreshes it, and the rotating refresh token is never used twice.
 func TestRefreshRace(t *testing.T) {
 	t.Parallel()
-	s := authtest.New(t)
+	s := signintest.New(t)
 	p := newPerson(t, s.URL)
 	p.want(0, "signed in", "auth", "login", p.config, "locked")
 	var all []*process
@@ -287,7 +311,7 @@ func TestRefreshRace(t *testing.T) {
 // saved the new one. The others ask for a sign-in, and go on after it.
 func TestKilledRefresh(t *testing.T) {
 	t.Parallel()
-	s := authtest.New(t)
+	s := signintest.New(t)
 	p := newPerson(t, s.URL)
 	p.want(0, "signed in", "auth", "login", p.config, "locked")
 	config := map[string]any{"auth": map[string]string{"store": "file"}, "mcpServers": map[string]any{"locked": map[string]any{"url": s.URL}}}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"mcpx/internal/mcptest"
-	"mcpx/internal/telemetry/oteltest"
+	"mcpx/internal/parts/traces/tracestest"
 )
 
 // The span of the client in these tests.
@@ -27,10 +27,10 @@ func traced(params string) string { return strings.Replace(params, "{", "{"+trac
 func collectorAt(url string) []string { return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + url} }
 
 // spanPair returns the only server span and the only client span with these names.
-func spanPair(t *testing.T, c *oteltest.Collector, server, client string) (outer, inner oteltest.Span) {
+func spanPair(t *testing.T, c *tracestest.Collector, server, client string) (outer, inner tracestest.Span) {
 	t.Helper()
-	is := func(isClient bool) func(s oteltest.Span) bool {
-		return func(s oteltest.Span) bool { return s.IsClient != isClient }
+	is := func(isClient bool) func(s tracestest.Span) bool {
+		return func(s tracestest.Span) bool { return s.IsClient != isClient }
 	}
 	outers, inners := slices.DeleteFunc(c.Spans(server), is(false)), slices.DeleteFunc(c.Spans(client), is(true))
 	if len(outers) != 1 || len(inners) != 1 {
@@ -44,7 +44,7 @@ func spanPair(t *testing.T, c *oteltest.Collector, server, client string) (outer
 }
 
 // wantAbsent fails the test if a span has one of these secrets.
-func wantAbsent(t *testing.T, c *oteltest.Collector, secrets ...string) {
+func wantAbsent(t *testing.T, c *tracestest.Collector, secrets ...string) {
 	t.Helper()
 	for _, span := range c.Spans("") {
 		for _, secret := range secrets {
@@ -74,7 +74,7 @@ func TestSpansAreOneTrace(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			collector := oteltest.New(t)
+			collector := tracestest.New(t)
 			config := map[string]any{"expose": row.expose, "mcpServers": map[string]any{"a": row.upstream(t)}}
 			p := start(t, config, options{env: collectorAt(collector.URL)})
 			p.initialize()
@@ -103,7 +103,7 @@ func TestSpansAreOneTrace(t *testing.T) {
 // TestSpansOfOtherRequests: prompts and resources have spans, too; so do calls that fail.
 func TestSpansOfOtherRequests(t *testing.T) {
 	t.Parallel()
-	collector := oteltest.New(t)
+	collector := tracestest.New(t)
 	s := serveHTTP(t, one(t, "-full"), options{env: collectorAt(collector.URL)})
 	c := s.client("/mcp")
 	c.result("tools/call", execParams("a", "echo", `{"text":"a"}`)) // the lists are known then

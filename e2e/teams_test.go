@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
-	"mcpx/internal/authtest"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/parts/signin/signintest"
 )
 
 // team is a config with two schemas, three named tokens and an issuer, whose audience is
@@ -345,7 +345,7 @@ func TestAuditWithoutInitialize(t *testing.T) {
 // caller with rules cannot sign in for everybody, nor complete the sign-in of another.
 func TestUserSignIn(t *testing.T) {
 	t.Parallel()
-	locked := authtest.New(t)
+	locked := signintest.New(t)
 	s := serveHTTP(t, map[string]any{
 		"auth": map[string]string{"store": "file"},
 		"mcpServers": map[string]any{

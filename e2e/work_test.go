@@ -54,3 +54,32 @@ func TestSelectsUseLittleMemory(t *testing.T) {
 		t.Errorf("mcpx used %d MiB, %d before the selects", peak, before)
 	}
 }
+
+// TestLongResultsThatWaitUseLittleMemory: many long results of one server at the same time are
+// all cut, one after the other, and those that wait stay with the server.
+func TestLongResultsThatWaitUseLittleMemory(t *testing.T) {
+	for name, upstream := range map[string]map[string]any{"stdio": mcptest.Upstream(t), "http": remoteChild(t)} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, map[string]any{"mcpServers": map[string]any{"a": upstream}, "limits": map[string]any{"kept_bytes": "10MiB"}}, options{})
+			p.initialize()
+			const size = 9 << 20
+			calls := 16
+			if race { // it takes seconds for each, and says nothing about memory
+				calls = 2
+			}
+			for i := range calls {
+				p.send(fmt.Sprint(i), "tools/call", execParams("a", "large", fmt.Sprintf(`{"bytes":%d}`, size)))
+			}
+			for i := range calls {
+				if got := textOf(t, string(p.answer(fmt.Sprint(i)).Result), false); !strings.Contains(got, "[cut: 9,437,184 bytes") {
+					t.Fatalf("answer %d is %s", i, clip(got))
+				}
+			}
+			peak := p.peakMiB()
+			t.Logf("peak %d MiB", peak)
+			if !race && peak > 240 {
+				t.Errorf("mcpx used %d MiB", peak)
+			}
+		})
+	}
+}

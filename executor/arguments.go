@@ -16,6 +16,12 @@ import (
 // schema, or repaired if there is only one way to do that. It sets the call's notes.
 func (e *Executor) arguments(ctx context.Context, c *Call, u *live.Upstream, t *lists.Tool) ([]byte, error) {
 	schema := validatorOf(t)
+	if !c.mayWait {
+		if !c.isPlain() || !schema.Accepts(c.Arguments) {
+			return nil, ErrMustWait
+		}
+		return c.Arguments, nil
+	}
 	repair := valueRepair{schema, meantValue}
 	if c.isFlat { // the other repairs, and notes, are only for exec
 		c = &Call{Arguments: c.Arguments, isFlat: true}
@@ -38,16 +44,26 @@ func (e *Executor) arguments(ctx context.Context, c *Call, u *live.Upstream, t *
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if verdict.Unchecked != "" && !schema.isLogged.Swap(true) {
-		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", verdict.Unchecked).
-			Msg("could not check the arguments of a call against the tool's schema; they were sent unchecked")
-	}
 	raw, verdict = repair.run(ctx, raw, verdict)
 	if len(verdict.Problems) > 0 {
 		return nil, &Invalid{Problems: verdict.Problems[:min(len(verdict.Problems), maxProblems)], tool: t}
 	}
+	if verdict.Unchecked != "" && !schema.isLogged.Swap(true) {
+		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", verdict.Unchecked).
+			Msg("could not check all arguments of a call against the tool's schema; the call was sent anyway")
+	}
 	c.notes = noteLines(verdict.Notes)
 	return raw, nil
+}
+
+// quickBytes bounds the arguments that are checked in the goroutine that reads the
+// client's messages, since that delays the next message.
+const quickBytes = 16 << 10
+
+// isPlain reports whether the arguments are short, and nothing has to be done with them before
+// they are checked.
+func (c *Call) isPlain() bool {
+	return len(c.Arguments) <= quickBytes && rawjson.Kind(c.Arguments) == '{' && c.Siblings == nil && (c.isFlat || !mayHaveReference(c.Arguments))
 }
 
 // maxProblems is how many problems of a call are reported.
@@ -65,7 +81,7 @@ func noteLines(notes []validate.Problem) (lines []string) {
 type validator struct {
 	*validate.Validator
 	properties map[string]bool // the parameters that the schema declares
-	isLogged   atomic.Bool     // that arguments were not checked
+	isLogged   atomic.Bool     // that some arguments were not checked
 }
 
 // validatorOf returns the validator of a tool, which lives as long as the tool.
@@ -107,8 +123,8 @@ func (r valueRepair) run(ctx context.Context, raw []byte, verdict validate.Verdi
 			break
 		}
 		now := r.schema.Check(ctx, repaired)
-		isValid := len(now.Problems) == 0 && now.Unchecked == ""
-		if isValid || rawjson.DuplicateKey(repaired) != nil {
+		isChecked := now.Unchecked == "" || now.Unchecked == verdict.Unchecked
+		if len(now.Problems) == 0 && isChecked || rawjson.DuplicateKey(repaired) != nil {
 			return repaired, now
 		}
 		problems = now.Problems

@@ -68,6 +68,32 @@ func TestUnjudgedSchemasAreNotEnforced(t *testing.T) {
 	}
 }
 
+// TestCostlyArguments: if an argument is too costly to check, the others are still checked and
+// repaired. The log says once that an argument was not checked.
+func TestCostlyArguments(t *testing.T) {
+	definitions := `"40":{"type":"integer"}`
+	for i := range 40 {
+		definitions += fmt.Sprintf(`,"%d":{"anyOf":[{"$ref":"#/$defs/%d"},{"$ref":"#/$defs/%d"}]}`, i, i+1, i+1)
+	}
+	b := start(t, nil, newUpstream(t, "a", toolsFile(t,
+		`{"name":"plant","inputSchema":{"type":"object","properties":{"n":{"type":"integer"},"tree":{"$ref":"#/$defs/0"}},"$defs":{`+definitions+`}}}`)...))
+	for _, row := range []struct {
+		arguments, want string
+		logged          int
+	}{
+		{`{"n":"two","tree":"oak"}`, `error: arguments.n: expected integer, got string "two"` + "\nplant(n?: integer, …)", 0},
+		{`{"n":"2","tree":"oak"}`, `plant {"n":2,"tree":"oak"}`, 1},
+		{`{"n":2,"tree":"oak"}`, `plant {"n":2,"tree":"oak"}`, 1},
+	} {
+		if got := b.exec(t, `{"server_name":"a","tool_name":"plant","arguments":`+row.arguments+`}`); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.arguments, got, row.want)
+		}
+		if got := b.log.count(`"tool":"plant","reason":"check: took too long"`); got != row.logged {
+			t.Errorf("after %s, the log speaks of the tool %d times, want %d", row.arguments, got, row.logged)
+		}
+	}
+}
+
 func TestValidatorsAreCompiledOnce(t *testing.T) {
 	u := tool(t, `{"name":"a","inputSchema":{"$ref":"https://example.com"}}`)
 	var mu sync.Mutex

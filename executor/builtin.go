@@ -4,38 +4,66 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"mcpx/executor/listing"
 	"mcpx/executor/results"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
-	"mcpx/internal/upstream"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // Builtin is the name of the built-in server. Clients use it with inspect and exec, like
 // any other server.
-const Builtin = "mcpx"
+const Builtin = listing.Builtin
+
+// BuiltinTool is a tool of the built-in server.
+type BuiltinTool struct {
+	Name, Description string
+	Schema            string // of its arguments, which Call gets only if they fit
+	NeedsUpstreams    bool   // its result depends on the other servers, so they must be started first
+	IsFlat            bool   // flat mode lists it too
+
+	// Call returns the text of the result.
+	Call func(ctx context.Context, e *Executor, c Call, arguments []byte) (string, error)
+}
+
+// NeedsUpstreams reports whether a built-in tool needs the other servers. parts are the tools
+// of Options.
+func NeedsUpstreams(tool string, parts []BuiltinTool) bool {
+	for _, separator := range listing.Separators { // find accepts these names too
+		tool = strings.TrimPrefix(tool, Builtin+separator)
+	}
+	return slices.ContainsFunc(slices.Concat(parts, coreTools()), func(t BuiltinTool) bool { return t.Name == tool && t.NeedsUpstreams })
+}
 
 // builtin is the built-in server.
 type builtin struct {
 	upstream *live.Upstream
-	tools    map[string]builtinTool
+	flat     *live.Upstream // with the tools that flat mode lists
+	tools    map[string]BuiltinTool
 }
 
-type builtinTool func(ctx context.Context, c Call, arguments []byte) (string, error)
-
-// NeedsUpstreams reports whether the result of a built-in tool depends on the other
-// servers, so that they must be started first.
-func NeedsUpstreams(tool string) bool {
-	for _, separator := range separators { // find accepts these names too
-		tool = strings.TrimPrefix(tool, Builtin+separator)
+func newBuiltin(tools []BuiltinTool) builtin {
+	b := builtin{tools: map[string]BuiltinTool{}}
+	var all, flat []lists.Item
+	for _, t := range tools {
+		definition, _ := json.Marshal(map[string]any{"name": t.Name, "description": t.Description, "inputSchema": json.RawMessage(t.Schema)})
+		item := lists.Item{Key: t.Name, Raw: definition}
+		all = append(all, item)
+		if t.IsFlat {
+			flat = append(flat, item)
+		}
+		b.tools[t.Name] = t
 	}
-	return tool == "search" || tool == "servers" || tool == "schema"
+	b.upstream, b.flat = live.NewUpstream(Builtin, all), live.NewUpstream(Builtin, flat)
+	return b
 }
 
 const readResultName = "read_result"
@@ -47,55 +75,41 @@ const readResultHelp = `Read part of a kept result; select (also in exec) is "id
 	`path is a JSON Pointer (* = every) or items[3].title; grep is RE2, context adds lines around a match; offset and limit count bytes, with grep matches; a negative offset counts from the end. ` +
 	`{"$r": "r7", "select": "email where city = Berlin"} stands for an array of these values.`
 
-// flatTools are the built-in tools that flat mode lists. It does not list the others,
-// because its clients see all tools and get all results in full.
-var flatTools = []string{"servers", "show_config"}
-
-func newBuiltin(e *Executor) builtin {
-	var definitions []lists.Item
-	run := map[string]builtinTool{}
-	for _, t := range []struct {
-		name, description, schema string
-		run                       builtinTool
-	}{
+// coreTools are the tools that do not belong to a part. Flat mode does not list those for long
+// results and for tools: its clients see all tools and get all results in full.
+func coreTools() []BuiltinTool {
+	return []BuiltinTool{
 		{
-			"search", "Find tools of all servers by what they do, best first.",
-			`{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":50,"default":10}},"required":["query"]}`,
-			e.searchTools,
+			Name: readResultName, Description: readResultHelp,
+			Schema: `{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","default":0},"limit":{"type":"integer","minimum":1},"path":{"type":"string"},"grep":{"type":"string"},"context":{"type":"integer","minimum":0,"maximum":20},"select":{"type":"string"}},"required":["id"]}`,
+			Call:   readResult,
 		},
 		{
-			readResultName, readResultHelp,
-			`{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","default":0},"limit":{"type":"integer","minimum":1},"path":{"type":"string"},"grep":{"type":"string"},"context":{"type":"integer","minimum":0,"maximum":20},"select":{"type":"string"}},"required":["id"]}`,
-			e.readResult,
+			Name: "schema", Description: "The full definition of a tool, as its server sent it, with its output schema.",
+			Schema:         `{"type":"object","properties":{"server":{"type":"string"},"tool":{"type":"string"}},"required":["server","tool"]}`,
+			NeedsUpstreams: true,
+			Call:           showSchema,
 		},
 		{
-			"schema", "The full definition of a tool, as its server sent it, with its output schema.",
-			`{"type":"object","properties":{"server":{"type":"string"},"tool":{"type":"string"}},"required":["server","tool"]}`,
-			e.showSchema,
+			Name: "servers", Description: "State, number of tools and token cost of every server.",
+			Schema:         `{"type":"object","properties":{}}`,
+			NeedsUpstreams: true, IsFlat: true,
+			Call: listServers,
 		},
 		{
-			"servers", "State, number of tools and token cost of every server.",
-			`{"type":"object","properties":{}}`,
-			e.listServers,
-		},
-		{
-			"show_config", "The configuration in use, secrets hidden.",
-			`{"type":"object","properties":{}}`,
-			func(_ context.Context, c Call, _ []byte) (string, error) {
+			Name: "show_config", Description: "The configuration in use, secrets hidden.",
+			Schema: `{"type":"object","properties":{}}`,
+			IsFlat: true,
+			Call: func(_ context.Context, e *Executor, c Call, _ []byte) (string, error) {
 				return string(e.settings.Load().config.ShowTo(upstream.CallerOf(c.Client).Rules)), nil
 			},
 		},
-	} {
-		definition, _ := json.Marshal(map[string]any{"name": t.name, "description": t.description, "inputSchema": json.RawMessage(t.schema)})
-		definitions = append(definitions, lists.Item{Key: t.name, Raw: definition})
-		run[t.name] = t.run
 	}
-	return builtin{upstream: live.NewUpstream(Builtin, definitions), tools: run}
 }
 
 // callBuiltin runs a built-in tool.
 func (e *Executor) callBuiltin(ctx context.Context, c Call, arguments []byte) ([]byte, error) {
-	text, err := e.builtin.tools[c.Tool](ctx, c, arguments)
+	text, err := e.builtin.tools[c.Tool].Call(ctx, e, c, arguments)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +122,8 @@ func text(object []byte, key string) string {
 	return s
 }
 
-// integer returns an integer argument, which may be written as 6 or 6.0.
-func integer(arguments []byte, key string, fallback int) int {
+// Integer returns an integer argument, which may be written as 6 or 6.0.
+func Integer(arguments []byte, key string, fallback int) int {
 	f, err := strconv.ParseFloat(string(rawjson.Get(arguments, key)), 64)
 	if err != nil {
 		return fallback
@@ -126,14 +140,14 @@ func TextResult(text string, notes ...string) []byte {
 	return append(b, "}]}"...)
 }
 
-func (e *Executor) readResult(ctx context.Context, c Call, arguments []byte) (string, error) {
+func readResult(ctx context.Context, e *Executor, c Call, arguments []byte) (string, error) {
 	q := results.Query{
 		ID:      text(arguments, "id"),
-		Offset:  integer(arguments, "offset", 0),
-		Limit:   integer(arguments, "limit", 0),
+		Offset:  Integer(arguments, "offset", 0),
+		Limit:   Integer(arguments, "limit", 0),
 		Path:    text(arguments, "path"),
 		Grep:    text(arguments, "grep"),
-		Context: integer(arguments, "context", 0),
+		Context: Integer(arguments, "context", 0),
 		Select:  c.selection, // next to "arguments"
 	}
 	if fields := text(arguments, "select"); strings.TrimSpace(fields) != "" {
@@ -144,9 +158,6 @@ func (e *Executor) readResult(ctx context.Context, c Call, arguments []byte) (st
 	}
 	return e.results.Read(ctx, ownerOf(c.Client), q)
 }
-
-// settleTime is how long a search waits for upstreams in their first start.
-const settleTime = 5 * time.Second
 
 // Settle waits until no upstream that the client sees is in its first start, or until the
 // timeout.
@@ -161,19 +172,9 @@ func (e *Executor) Settle(ctx context.Context, c upstream.Client, timeout time.D
 	}
 }
 
-// withoutTools returns the names and states of the servers whose tools are not known.
-func (e *Executor) withoutTools(c upstream.Client) (names []string) {
-	for _, u := range e.registry.For(c).Catalog().Upstreams {
-		if len(u.Tools) == 0 && u.State != live.Ready {
-			names = append(names, fmt.Sprintf("%s (%s)", u.Name, u.State))
-		}
-	}
-	return names
-}
-
 // showSchema returns a tool's definition with all members. Secrets are hidden. With a lock, so
 // are the members that nobody has approved.
-func (e *Executor) showSchema(ctx context.Context, c Call, arguments []byte) (string, error) {
+func showSchema(ctx context.Context, e *Executor, c Call, arguments []byte) (string, error) {
 	u, t, err := e.find(ctx, &Call{Client: c.Client, Server: text(arguments, "server"), Tool: text(arguments, "tool")})
 	if err != nil {
 		return "", err
@@ -184,7 +185,7 @@ func (e *Executor) showSchema(ctx context.Context, c Call, arguments []byte) (st
 	return string(t.Raw), nil
 }
 
-func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, error) {
+func listServers(_ context.Context, e *Executor, c Call, _ []byte) (string, error) {
 	var b strings.Builder
 	if problem := e.settings.Load().problem; problem != "" && upstream.CallerOf(c.Client).Rules == nil {
 		fmt.Fprintf(&b, "the config file has changed, but is not in use: %s\n", problem)
@@ -196,7 +197,7 @@ func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, err
 		}
 		fmt.Fprintf(&b, "%s: %s, %s, %d tokens in full", u.Name, u.State, plain.Count(len(u.Tools), "tool"), u.Tokens())
 		if u.State == live.Idle && !u.ListedAt.IsZero() {
-			fmt.Fprintf(&b, ", listed %s ago", age(time.Since(u.ListedAt)))
+			fmt.Fprintf(&b, ", listed %s ago", listing.Age(time.Since(u.ListedAt)))
 		}
 		if u.State == live.Ready {
 			fmt.Fprintf(&b, ", started in %s", u.StartupTime.Round(time.Millisecond))

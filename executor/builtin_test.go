@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 
 	"mcpx/internal/rpc"
 	"mcpx/internal/tokens"
+	"mcpx/registry"
 )
 
 func TestServers(t *testing.T) {
@@ -29,6 +31,38 @@ exits: waiting, 0 tools, 0 tokens in full; exited with status 1; next try in [0-
 mcpx: built in$`)
 	if !want.MatchString(got) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestToolsOfParts: a tool in the options is a tool of the built-in server, before those of the core.
+func TestToolsOfParts(t *testing.T) {
+	c := parse(t, nil, newUpstream(t, "a"))
+	echo := BuiltinTool{
+		Name: "echo", Description: "Say it again.", Schema: `{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`, NeedsUpstreams: true, IsFlat: true,
+		Call: func(_ context.Context, e *Executor, c Call, arguments []byte) (string, error) {
+			return ownerOf(c.Client) + text(arguments, "text"), nil
+		},
+	}
+	e := New(registry.New(&c.Profiles[0], registry.Options{}), c, &c.Profiles[0], Options{Tools: []BuiltinTool{echo}})
+	if text, err := e.Inspect(t.Context(), nil, Builtin, ""); err != nil || !strings.HasPrefix(text, "mcpx: 5 tools\necho(text: string): Say it again\nread_result(") {
+		t.Errorf("the listing is %s, %v", text, err)
+	}
+	for arguments, want := range map[string]string{
+		`{"text":", hello"}`: "me, hello",
+		`{}`:                 "arguments.text: required\necho(text: string)",
+	} {
+		result, err := e.Call(t.Context(), Call{Client: client("me"), Server: Builtin, Tool: "echo", Arguments: []byte(arguments)})
+		if err == nil && textOf(t, result) != want || err != nil && err.Error() != want {
+			t.Errorf("%s: %s, %v, want %s", arguments, result, err, want)
+		}
+	}
+	if e.Exposure(nil).Tool("mcpx__echo") == nil {
+		t.Error("flat mode does not list it")
+	}
+	for name, want := range map[string]bool{"echo": true, "mcpx__echo": true, "servers": true, "mcpx.schema": true, "show_config": false, "read_result": false, "none": false} {
+		if NeedsUpstreams(name, []BuiltinTool{echo}) != want {
+			t.Errorf("%s: want %v", name, want)
+		}
 	}
 }
 
@@ -117,7 +151,7 @@ func TestOwnAnswersAreCutToo(t *testing.T) {
 	c := parse(t, map[string]any{"result_tokens": 500}, upstreams...)
 	e := idle(c)
 	for _, name := range []string{"servers", "show_config"} {
-		result, err := e.Do(t.Context(), Call{Client: client("c"), Server: "mcpx", Tool: name})
+		result, err := e.Call(t.Context(), Call{Client: client("c"), Server: "mcpx", Tool: name})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/executor/listing"
 	"mcpx/internal/tokens"
 	"mcpx/registry/lists"
 )
@@ -19,7 +20,7 @@ func TestReading(t *testing.T) {
 	}
 	e := idle(parse(t, nil, newUpstream(t, "one")))
 	r := e.Reading(nil, upstreamOf("one", []*lists.Tool{echo}), echo)
-	want := Reading{
+	want := listing.Reading{
 		Tokens: tokens.CountBytes(echo.Raw),
 		Line:   "echo(text: string): Say it again", LineTokens: tokens.Count("echo(text: string): Say it again"),
 		Inspect: `{"name":"echo","description":"Say it again. Twice.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}`,
@@ -30,27 +31,6 @@ func TestReading(t *testing.T) {
 	}
 	if r := e.Reading(nil, upstreamOf("many", many), many[2999]); r.Line != "" || r.Inspect == "" {
 		t.Errorf("of a long listing: %+v", r)
-	}
-}
-
-// TestConsoleSearch: the console finds what the tool search finds, without mcpx's own tools.
-func TestConsoleSearch(t *testing.T) {
-	b := start(t, nil, newUpstream(t, "issues", toolsFile(t, `{"name":"delete_invoice","description":"Remove an invoice for good."}`)...))
-	if _, err := b.registry.For(nil).Ready(t.Context(), "issues"); err != nil {
-		t.Fatal(err)
-	}
-	const query = "get rid of a bill"
-	hits := b.Search(nil, query, 10)
-	if len(hits) == 0 || hits[0] != (Hit{"issues", "delete_invoice"}) {
-		t.Errorf("found %v", hits)
-	}
-	if text := b.exec(t, searchFor(`{"query":"`+query+`"}`)); !strings.HasPrefix(text, "issues: delete_invoice(") {
-		t.Errorf("the tool search finds %s", text)
-	}
-	for _, hit := range b.Search(nil, "configuration secrets", 10) {
-		if hit.Server == Builtin {
-			t.Errorf("found %v", hit)
-		}
 	}
 }
 

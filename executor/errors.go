@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"strings"
 
+	"mcpx/executor/listing"
 	"mcpx/executor/validate"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/schema"
 	"mcpx/internal/signature"
-	"mcpx/internal/upstream"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // Invalid is returned for arguments that do not fit the tool's schema. The call was not
@@ -31,7 +32,7 @@ func (e *Invalid) Error() string {
 		b.WriteString(p.String())
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%s(%s)", shown(e.tool.Name), e.signature())
+	fmt.Fprintf(&b, "%s(%s)", listing.Name(e.tool.Name), e.signature())
 	return b.String()
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,23 +21,23 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/selection"
-	"mcpx/internal/store"
-	"mcpx/internal/upstream"
 	"mcpx/internal/work"
 	"mcpx/registry"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // Executor makes calls to the upstreams of one profile.
 type Executor struct {
-	registry *registry.Registry
-	settings atomic.Pointer[settings]
-	log      zerolog.Logger
-	observe  func(Event)
-	results  *results.Store
-	builtin  builtin
-	signIn   SignIn
+	registry  *registry.Registry
+	settings  atomic.Pointer[settings]
+	log       zerolog.Logger
+	observers Observers
+	results   *results.Store
+	builtin   builtin
+	signIn    SignIn
+	gates     []Gate
 }
 
 // settings are the values that a reload can change.
@@ -48,16 +49,14 @@ type settings struct {
 
 // Options are what an Executor needs besides its registry and config.
 type Options struct {
-	Log     zerolog.Logger
-	Observe func(Event) // gets the event of every call; may be nil
-	SignIn  SignIn      // may be nil
+	Log       zerolog.Logger
+	Observers Observers
+	SignIn    SignIn        // may be nil
+	Gates     []Gate        // every request passes them
+	Tools     []BuiltinTool // more tools of the built-in server; they are listed first
 
 	Work *work.Budget // for work on large results; all profiles share it; nil: a new one
 }
-
-// SignIn returns the address where the person who uses a client signs in to a server, with
-// these scopes in addition to those that the server asks for.
-type SignIn func(ctx context.Context, c upstream.Client, server string, scopes []string) (address string, err error)
 
 // New returns an Executor for calls to the registry's upstreams, which are those of
 // the profile.
@@ -66,22 +65,18 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 		o.Work = work.New(c.Limits.WorkBytes)
 	}
 	e := &Executor{
-		registry: r,
-		log:      o.Log,
-		signIn:   o.SignIn,
+		registry:  r,
+		log:       o.Log,
+		observers: o.Observers,
+		signIn:    o.SignIn,
+		gates:     o.Gates,
+		builtin:   newBuiltin(slices.Concat(o.Tools, coreTools())),
 		results: results.New(results.Options{
 			Tokens: c.Limits.ResultTokens, Head: c.Limits.ResultHead, Bytes: c.Limits.KeptBytes, Idle: c.Limits.SessionIdle,
 			Work: o.Work,
 		}),
 	}
 	e.settings.Store(&settings{config: c, profile: p})
-	e.observe = func(event Event) {
-		if o.Observe != nil {
-			event.Schema = p.Name
-			o.Observe(event)
-		}
-	}
-	e.builtin = newBuiltin(e)
 	return e
 }
 
@@ -99,8 +94,8 @@ func (e *Executor) SetProblem(problem string) {
 	e.settings.Store(&s)
 }
 
-// inspectTokens is the longest listing, in tokens.
-func (e *Executor) inspectTokens() int { return e.settings.Load().config.Limits.InspectTokens }
+// InspectTokens is the longest listing, in tokens.
+func (e *Executor) InspectTokens() int { return e.settings.Load().config.Limits.InspectTokens }
 
 // Call is one tool call: made with exec, which names server and tool, or of a tool that
 // flat mode lists.
@@ -122,45 +117,36 @@ type Call struct {
 	FlatName []byte // the tool's name on the front, as the client sent it; nil for exec
 	Params   []byte // the client's params, whose unknown members are passed on
 
-	begun      time.Time
-	isFlat     bool
-	isAccepted bool             // isQuick has found the tool, and its schema accepts the arguments
-	selection  *selection.Query // Select, once prepare has read it
-	notes      []string         // about the arguments; the result ends with them
-	isOver     bool             // its result or error is known
-	hasAsked   bool             // the client was asked to sign in
+	begun     time.Time
+	isFlat    bool
+	mayWait   bool             // it has a goroutine of its own
+	tool      *lists.Tool      // set by prepare, with what follows
+	arguments []byte           // to send
+	selection *selection.Query // Select
+	notes     []string         // about the arguments; the result ends with them
+	passed    int              // how many gates have let it pass
+	isOver    bool             // its result or error is known
+	hasAsked  bool             // the client was asked to sign in
 }
 
-// Event reports the end of a call, or of another request to an upstream.
-type Event struct {
-	Schema, Client, Request, Server, Tool string
-
-	Caller            string // the name of the caller; empty for one without a name
-	Program           upstream.Program
-	Method            string // of a request that is not a call; empty for a call
-	Arguments         []byte // as the client sent them; valid until the observer returns
-	Outcome           string // "ok" or the kind of failure
-	Took              time.Duration
-	BytesIn, BytesOut int
-}
-
-// Do is Go for callers that wait.
-func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
-	return rpc.Wait(func(done rpc.Done) { e.Go(ctx, c, done) })
+// Call is Go for callers that wait.
+func (e *Executor) Call(ctx context.Context, c Call) ([]byte, error) {
+	result, err := rpc.Wait(func(done rpc.Done) { e.Go(ctx, c, done) })
+	return result.Take(), err
 }
 
 // Go makes a call and never waits. done gets the upstream's result, unchanged unless it
-// had to be cut, or an error whose text says what to do. A call that may have to wait
-// gets its own goroutine. Any other call runs prepare in the caller's goroutine, and
-// finish in the goroutine that reads the upstream's messages.
+// had to be cut, or an error whose text says what to do. Nearly every call is sent by the
+// goroutine of the caller (BenchmarkStdioSmall), and finished by the one that reads the
+// upstream's messages. A call that must wait begins again in a goroutine of its own.
 func (e *Executor) Go(ctx context.Context, c Call, done rpc.Done) {
 	c.begun = time.Now()
 	c.isFlat = c.FlatName != nil
 	defer e.recoverCall(ctx, &c, done)
-	if e.isQuick(&c) {
-		e.run(ctx, &c, done)
+	if e.run(ctx, &c, done) {
 		return
 	}
+	c.mayWait = true
 	go func() {
 		defer e.recoverCall(ctx, &c, done)
 		e.run(ctx, &c, done)
@@ -179,113 +165,107 @@ func (e *Executor) recoverCall(ctx context.Context, c *Call, done rpc.Done) {
 	}
 }
 
-// quickBytes bounds the arguments that are checked in the goroutine that reads the
-// client's messages, since that delays the next message.
-const quickBytes = 16 << 10
-
-// isQuick reports whether a call need not wait: its server is ready, the names are exact,
-// and the quick check accepts the arguments. That holds for nearly every call
-// (BenchmarkStdioSmall).
-func (e *Executor) isQuick(c *Call) bool {
-	if c.isFlat && !e.resolve(c) {
-		return false
-	}
-	seen := e.registry.For(c.Client)
-	u := seen.Catalog().Upstream(c.Server)
-	if u == nil || u.State != live.Ready || seen.AwaitsLists(u) || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
-		len(c.Arguments) > quickBytes || rawjson.Kind(c.Arguments) != '{' || !c.isFlat && mayHaveReference(c.Arguments) {
-		return false
-	}
-	t := u.Tool(c.Tool)
-	if t == nil || !validatorOf(t).Accepts(c.Arguments) {
-		return false
-	}
-	c.isAccepted = true
-	c.setNames(u, t)
-	return true
-}
-
-// setNames sets the names as the catalog has them: the client's strings would keep the
-// request in memory.
-func (c *Call) setNames(u *live.Upstream, t *lists.Tool) { c.Server, c.Tool = u.Name, t.Name }
-
-// run runs a call: prepare, send, finish.
-func (e *Executor) run(ctx context.Context, c *Call, done rpc.Done) {
-	arguments, err := e.prepare(ctx, c)
+// run makes a call: prepare, gates, send. It returns false, and has sent nothing, if the call
+// must wait but may not.
+func (e *Executor) run(ctx context.Context, c *Call, done rpc.Done) bool {
+	err := e.admit(ctx, c)
 	switch {
+	case !c.mayWait && errors.Is(err, ErrMustWait):
+		return false
 	case err != nil:
 		e.finish(ctx, c, end{err: err}, done)
 	case c.Server == Builtin:
-		result, err := e.callBuiltin(ctx, *c, arguments)
-		e.finish(ctx, c, end{result: result, err: err}, done)
+		result, err := e.callBuiltin(ctx, *c, c.arguments)
+		e.finish(ctx, c, end{rpc.NewResult(result), err}, done)
 	default:
-		e.send(ctx, c, arguments, done)
+		e.send(ctx, c, done)
 	}
+	return true
+}
+
+// admit prepares a call, and asks the gates about it. What it has done is not done again.
+func (e *Executor) admit(ctx context.Context, c *Call) (err error) {
+	if c.tool == nil {
+		if err := e.prepare(ctx, c); err != nil {
+			return err
+		}
+	}
+	if len(e.gates) > 0 {
+		a := &Attempt{Client: c.Client, Server: c.Server, Method: "tools/call", Name: c.Tool, Tool: c.tool, Arguments: c.arguments}
+		if c.passed, err = e.pass(ctx, a, c.passed, c.mayWait); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // send sends a call to its upstream, and finishes it when it ends. If the upstream has
 // refused it until a person signs in, it is sent again after that.
-func (e *Executor) send(ctx context.Context, c *Call, arguments []byte, done rpc.Done) {
-	e.registry.Send(ctx, c.Server, c.request(arguments), func(result, line []byte, err error) {
+func (e *Executor) send(ctx context.Context, c *Call, done rpc.Done) {
+	e.registry.Go(ctx, c.Server, c.request(), func(result rpc.Result, err error) {
 		switch {
 		case err != nil && !c.hasAsked && needsSignIn(err):
 			go func() {
 				defer e.recoverCall(ctx, c, done)
 				if e.askToSignIn(ctx, c, err) {
-					e.send(ctx, c, arguments, done)
+					e.send(ctx, c, done)
 					return
 				}
 				e.finish(ctx, c, end{err: err}, done)
 			}()
-		case c.isFlat || c.selection == nil && e.results.IsSmall(result):
-			e.finish(ctx, c, end{result, line, err}, done)
+		case c.isFlat || c.selection == nil && e.results.IsSmall(result.JSON):
+			e.finish(ctx, c, end{result, err}, done)
 		default:
-			go e.finish(ctx, c, end{result, line, err}, done) // reading a long result takes time
+			go e.finish(ctx, c, end{result, err}, done) // reading a long result takes time
 		}
 	})
 }
 
 // end is the end of a call, as rpc.Done gets it.
 type end struct {
-	result, line []byte
-	err          error
+	result rpc.Result
+	err    error
 }
 
-// prepare finds the tool and returns the arguments to send, repaired and checked. It may
-// wait. A new policy that can refuse a call belongs here.
-func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err error) {
+// prepare finds the tool and sets the arguments to send, repaired and checked. It returns
+// ErrMustWait instead of waiting or working long if the call may not wait.
+func (e *Executor) prepare(ctx context.Context, c *Call) error {
 	if c.DuplicateKey != "" {
-		return nil, &badCall{fmt.Sprintf("%q is given twice", c.DuplicateKey)}
+		return &badCall{fmt.Sprintf("%q is given twice", c.DuplicateKey)}
 	}
-	if arguments = c.Arguments; !c.isAccepted {
-		u, t, err := e.find(ctx, c)
-		if err != nil && e.askToSignIn(ctx, c, err) {
-			u, t, err = e.find(ctx, c)
-		}
-		if err != nil {
-			return nil, err
-		}
-		c.setNames(u, t)
-		if err := c.readSelect(t); err != nil {
-			return nil, err
-		}
-		if arguments, err = e.arguments(ctx, c, u, t); err != nil {
-			return nil, err
-		}
+	u, t, err := e.findTool(ctx, c)
+	if err != nil && e.askToSignIn(ctx, c, err) {
+		u, t, err = e.findTool(ctx, c)
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err != nil {
+		return err
 	}
-	return arguments, nil
+	c.setNames(u, t)
+	if err := c.readSelect(t); err != nil {
+		return err
+	}
+	if c.arguments, err = e.arguments(ctx, c, u, t); err != nil {
+		return err
+	}
+	c.tool = t
+	return nil
 }
+
+// setNames sets the names as the catalog has them: the client's strings would keep the
+// request in memory.
+func (c *Call) setNames(u *live.Upstream, t *lists.Tool) { c.Server, c.Tool = u.Name, t.Name }
 
 // finish makes the result that the client gets, and reports the event. A new policy that
 // changes results belongs here.
 func (e *Executor) finish(ctx context.Context, c *Call, end end, done rpc.Done) {
 	defer e.recoverCall(ctx, c, done)
+	defer end.result.Free()
 	result, err := e.clientResult(ctx, c, end)
 	c.isOver = true
-	defer done(result, end.line, err)                                   // also if an observer panics
+	defer done(end.result.With(result), err)                            // also after a panic
 	e.observe(c.event(outcome(ctx, cmp.Or(end.err, err)), len(result))) // end.err first, since clientResult may hide its kind
 }
 
@@ -294,16 +274,16 @@ func (e *Executor) finish(ctx context.Context, c *Call, end end, done rpc.Done) 
 func (e *Executor) clientResult(ctx context.Context, c *Call, end end) (result []byte, err error) {
 	switch {
 	case c.isFlat:
-		return end.result, flatError(c.Server, end.err)
+		return end.result.JSON, flatError(c.Server, end.err)
 	case end.err != nil:
 		if own, ok := errors.AsType[*rpc.Error](end.err); ok {
 			return nil, &UpstreamError{Server: c.Server, Err: own, notes: c.notes}
 		}
 		return nil, end.err
 	case isUnfinished(c):
-		return end.result, nil
+		return end.result.JSON, nil
 	}
-	if result, err = e.fit(ctx, c, end.result); err != nil {
+	if result, err = e.fit(ctx, c, end.result.JSON); err != nil {
 		return nil, err
 	}
 	if len(c.notes) > 0 {
@@ -353,7 +333,7 @@ func (c *Call) event(outcome string, size int) Event {
 }
 
 // request returns the request to the upstream.
-func (c *Call) request(arguments []byte) upstream.Request {
+func (c *Call) request() upstream.Request {
 	r := upstream.Request{
 		Method: "tools/call",
 		Meta:   rawjson.OrObject(c.Meta),
@@ -361,9 +341,9 @@ func (c *Call) request(arguments []byte) upstream.Request {
 	}
 	if c.isFlat {
 		params := rawjson.With(rawjson.With(c.Params, "_meta", nil), "name", rawjson.AppendString(nil, c.Tool))
-		r.Params = rawjson.With(params, "arguments", arguments)
+		r.Params = rawjson.With(params, "arguments", c.arguments)
 	} else {
-		r.Params = toolParams(c.Tool, arguments)
+		r.Params = toolParams(c.Tool, c.arguments)
 	}
 	return r
 }
@@ -375,14 +355,9 @@ func (e *Executor) Forget(client string) { e.results.Forget(client) }
 // Remove drops the kept results of a client that is gone everywhere.
 func (e *Executor) Remove(client string) { e.results.Remove(client) }
 
-// Share lets other replicas read the results that are kept from now on. It is called
-// before the first call.
-func (e *Executor) Share(s store.Store) {
-	e.results.Sharing = results.Sharing{Store: s, Space: e.settings.Load().profile.Name}
-}
-
-// Close waits for changes of results in the shared store.
-func (e *Executor) Close() { e.results.Close() }
+// Share puts the results that are kept from now on onto a shelf, too. It is called before the
+// first call.
+func (e *Executor) Share(s results.Shelf) { e.results.Shelf = s }
 
 func toolParams(name string, arguments []byte) []byte {
 	b := make([]byte, 0, len(`{"name":"","arguments":}`)+len(name)+len(arguments))

@@ -16,11 +16,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
-	"mcpx/internal/child"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
+	"mcpx/registry/child"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
 )
@@ -108,11 +108,11 @@ func start(t *testing.T, limits map[string]any, upstreams ...map[string]any) *be
 	log := zerolog.New(&b.log)
 	w := child.NewWatcher(log)
 	r := registry.New(&c.Profiles[0], registry.Options{Log: log, Version: "1.2.3", MessageBytes: 8 << 20, ConnectsAtOnce: 4, Watcher: w})
-	b.Executor = New(r, c, &c.Profiles[0], Options{Log: log, Observe: func(e Event) {
+	b.Executor = New(r, c, &c.Profiles[0], Options{Log: log, Observers: Observers{func(e Event) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.events = append(b.events, e)
-	}})
+	}}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- r.Run(ctx) }()
@@ -139,7 +139,7 @@ func (b *bench) exec(t *testing.T, arguments string) string {
 	t.Helper()
 	call := ParseExec([]byte(arguments))
 	call.Client = client("tester")
-	result, err := b.Do(t.Context(), call)
+	result, err := b.Call(t.Context(), call)
 	if err != nil {
 		return "error: " + err.Error()
 	}
@@ -204,7 +204,7 @@ func TestDoReturnsTheResultAsItCame(t *testing.T) {
 		`"text"`:                        noObject,
 		`5`:                             noObject,
 	} {
-		got, err := b.Do(t.Context(), Call{Server: "a", Tool: "raw", Arguments: []byte(`{"result":` + result + `}`)})
+		got, err := b.Call(t.Context(), Call{Server: "a", Tool: "raw", Arguments: []byte(`{"result":` + result + `}`)})
 		if want != "" && (err == nil || err.Error() != want) || want == "" && (err != nil || string(got) != result) {
 			t.Errorf("%s: got %s, %v, want %s", result, got, err, want)
 		}
@@ -222,7 +222,7 @@ func TestDoPassesArgumentsMetaAndProgress(t *testing.T) {
 		`5`:                                   `"_meta":{"progressToken":N}`,
 		`{"progressToken":"mine","trace":[]}`: `"_meta":{"progressToken":N,"trace":[]}`,
 	} {
-		got, err := b.Do(t.Context(), Call{Server: "a", Tool: "params", Arguments: []byte(arguments), Meta: []byte(meta)})
+		got, err := b.Call(t.Context(), Call{Server: "a", Tool: "params", Arguments: []byte(arguments), Meta: []byte(meta)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestDoPassesArgumentsMetaAndProgress(t *testing.T) {
 		}
 	}
 	var notes []string
-	_, err := b.Do(t.Context(), Call{Server: "a", Tool: "progress", Arguments: []byte(`{"steps":2}`), Progress: func(params []byte) {
+	_, err := b.Call(t.Context(), Call{Server: "a", Tool: "progress", Arguments: []byte(`{"steps":2}`), Progress: func(params []byte) {
 		notes = append(notes, string(rawjson.Get(params, "progress")))
 	}})
 	if want := "[1 2]"; err != nil || fmt.Sprint(notes) != want {
@@ -260,7 +260,7 @@ func TestEveryCallIsOneEvent(t *testing.T) {
 		want Event
 	}{
 		{"ok", nil, Call{Server: "a", Tool: "echo", Arguments: []byte(`{"text":"hi"}`)}, Event{Outcome: "ok", Server: "a", Tool: "echo", BytesIn: 13, BytesOut: 41}},
-		{"ok, of mcpx", nil, Call{Server: "mcpx", Tool: "search", Arguments: []byte(`{"query":"zzzz"}`)}, Event{Outcome: "ok", Server: "mcpx", Tool: "search", BytesIn: 16, BytesOut: -1}},
+		{"ok, of mcpx", nil, Call{Server: "mcpx", Tool: "schema", Arguments: []byte(`{"server":"a","tool":"echo"}`)}, Event{Outcome: "ok", Server: "mcpx", Tool: "schema", BytesIn: 28, BytesOut: -1}},
 		{"the name put right", nil, Call{Tool: "a__echo", Arguments: []byte(`{"text":"hi"}`)}, Event{Outcome: "ok", Server: "a", Tool: "echo", BytesIn: 13, BytesOut: 41}},
 		{"unknown server", nil, Call{Server: "b", Tool: "echo"}, Event{Outcome: "not_found", Server: "b", Tool: "echo"}},
 		{"unknown tool", nil, Call{Server: "a", Tool: "b"}, Event{Outcome: "not_found", Server: "a", Tool: "b"}},
@@ -285,7 +285,7 @@ func TestEveryCallIsOneEvent(t *testing.T) {
 		}
 		row.call.Client, row.want.Client = client("me"), "me"
 		before := len(b.events)
-		result, err := b.Do(ctx, row.call)
+		result, err := b.Call(ctx, row.call)
 		if len(b.events) != before+1 {
 			t.Fatalf("%s: %d events, want 1", row.name, len(b.events)-before)
 		}
@@ -313,19 +313,41 @@ func TestEveryCallIsOneEvent(t *testing.T) {
 // TestAPanicIsOneEvent: a call that panics is reported like any other.
 func TestAPanicIsOneEvent(t *testing.T) {
 	b := start(t, nil, newUpstream(t, "a"))
-	b.builtin.tools["search"] = func(context.Context, Call, []byte) (string, error) { panic("on purpose") }
-	_, err := b.Do(t.Context(), Call{Server: "mcpx", Tool: "search", Arguments: []byte(`{"query":"x"}`)})
-	if err == nil || len(b.events) != 1 || b.last().Outcome != "failed" || b.last().Tool != "search" {
+	b.builtin.tools["servers"] = BuiltinTool{Call: func(context.Context, *Executor, Call, []byte) (string, error) { panic("on purpose") }}
+	_, err := b.Call(t.Context(), Call{Server: "mcpx", Tool: "servers"})
+	if err == nil || len(b.events) != 1 || b.last().Outcome != "failed" || b.last().Tool != "servers" {
 		t.Errorf("%v, events %+v", err, b.events)
 	}
 }
 
-// TestAnObserverThatPanics: the call still gets its result.
+// TestAnObserverThatPanics: the request still gets its result, and the other observers get
+// the event.
 func TestAnObserverThatPanics(t *testing.T) {
-	b := start(t, nil, newUpstream(t, "a"))
-	b.observe = func(Event) { panic("on purpose") }
-	if result, err := b.Do(t.Context(), Call{Server: "a", Tool: "echo", Arguments: []byte(`{"text":"hi"}`)}); err != nil || !strings.Contains(string(result), "hi") {
-		t.Errorf("%s, %v", result, err)
+	for _, row := range []struct {
+		name string
+		send func(b *bench) ([]byte, error)
+		want string
+	}{
+		{"a call", func(b *bench) ([]byte, error) {
+			return b.Call(t.Context(), Call{Server: "a", Tool: "echo", Arguments: []byte(`{"text":"hi"}`)})
+		}, "hi"},
+		{"another request", func(b *bench) ([]byte, error) {
+			return b.Relay(t.Context(), Relay{Method: "prompts/get", Params: []byte(`{"name":"a__plain"}`)})
+		}, "messages"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := start(t, nil, newUpstream(t, "a", "-full"))
+			b.observers = Observers{func(Event) { panic("on purpose") }, b.observers[0], func(Event) { panic("on purpose") }}
+			if result, err := row.send(b); err != nil || !strings.Contains(string(result), row.want) {
+				t.Errorf("%s, %v", result, err)
+			}
+			if len(b.events) != 1 || b.last().Outcome != "ok" {
+				t.Errorf("events %+v, want one", b.events)
+			}
+			if n := b.log.count("panic in an observer"); n != 2 {
+				t.Errorf("%d panics are logged, want 2", n)
+			}
+		})
 	}
 }
 
@@ -335,7 +357,7 @@ func TestGivingUpOnAStartIsCancelled(t *testing.T) {
 	b := start(t, nil, newUpstream(t, "a", "-silent", "initialize"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := b.Do(ctx, Call{Server: "a", Tool: "echo"})
+	_, err := b.Call(ctx, Call{Server: "a", Tool: "echo"})
 	if got := b.last().Outcome; got != "cancelled" {
 		t.Errorf("the outcome is %q (%v), want cancelled", got, err)
 	}
@@ -356,7 +378,7 @@ func TestLongResultsAreCutAndReadOn(t *testing.T) {
 	}
 	other := ParseExec([]byte(read))
 	other.Client = client("another")
-	if _, err := b.Do(t.Context(), other); err == nil {
+	if _, err := b.Call(t.Context(), other); err == nil {
 		t.Error("a client read the result of another")
 	}
 	b.Forget("tester")

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/nearest"
-	"mcpx/internal/plain"
-	"mcpx/internal/upstream"
+	"mcpx/executor/listing"
+	"mcpx/internal/rawjson"
 	"mcpx/registry"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // NotFound is returned for a server or a tool that does not exist.
@@ -25,14 +25,17 @@ func (e *NotFound) Error() string { return e.text }
 // built-in one.
 func (e *Executor) Servers(c upstream.Client) []string {
 	var names []string
-	for _, u := range e.upstreams(e.registry.For(c).Catalog()) {
+	for _, u := range e.Upstreams(e.registry.For(c).Catalog()) {
 		names = append(names, u.Name)
 	}
 	return names
 }
 
-// upstreams returns the upstreams of a catalog, and the built-in one.
-func (e *Executor) upstreams(c *registry.Catalog) []*live.Upstream {
+// Catalog returns what a client sees of the current catalog.
+func (e *Executor) Catalog(c upstream.Client) *registry.Catalog { return e.registry.For(c).Catalog() }
+
+// Upstreams returns the upstreams of a catalog, and the built-in one.
+func (e *Executor) Upstreams(c *registry.Catalog) []*live.Upstream {
 	return append(slices.Clone(c.Upstreams), e.builtin.upstream)
 }
 
@@ -47,7 +50,7 @@ func (e *Executor) Upstream(ctx context.Context, c upstream.Client, name string)
 	u, profile := seen.Catalog().Upstream(name), e.settings.Load().profile
 	switch {
 	case u == nil && slices.Contains(profile.Disabled(), name) && upstream.CallerOf(c).Rules.HasServer(profile.Name, name):
-		return nil, &NotFound{fmt.Sprintf("server %s is disabled in the config; servers: %s", quoted(name), list(e.Servers(c)))}
+		return nil, &NotFound{fmt.Sprintf("server %s is disabled in the config; servers: %s", listing.Quoted(name), listing.Names(e.Servers(c)))}
 	case u == nil:
 		return nil, unknownServer(name, e.Servers(c))
 	case len(u.Tools) == 0:
@@ -65,25 +68,20 @@ func (e *Executor) Tool(ctx context.Context, c upstream.Client, server, tool str
 // Locate finds the server that has a tool of that name. The name may begin with the
 // server's name.
 func (e *Executor) Locate(c upstream.Client, name string) (server, tool string, ok bool) {
-	for _, u := range e.upstreams(e.registry.For(c).Catalog()) {
-		if t := toolOf(u, name); t != nil {
+	for _, u := range e.Upstreams(e.registry.For(c).Catalog()) {
+		if t := listing.Tool(u, name); t != nil {
 			return u.Name, t.Name, true
 		}
 	}
 	return "", "", false
 }
 
-// toolOf finds a tool of an upstream by its name, which may begin with the upstream's name.
-func toolOf(u *live.Upstream, name string) *lists.Tool {
-	if t := u.Tool(name); t != nil {
-		return t
+// findTool is find, or findNow if the call may not wait.
+func (e *Executor) findTool(ctx context.Context, c *Call) (*live.Upstream, *lists.Tool, error) {
+	if c.mayWait {
+		return e.find(ctx, c)
 	}
-	for _, separator := range separators {
-		if short, ok := strings.CutPrefix(name, u.Name+separator); ok && u.Tool(short) != nil {
-			return u.Tool(short)
-		}
-	}
-	return nil
+	return e.findNow(c)
 }
 
 // find returns the upstream and the tool of a call. It repairs common mistakes in the
@@ -105,7 +103,7 @@ func (e *Executor) find(ctx context.Context, c *Call) (*live.Upstream, *lists.To
 	if c.Tool == "" {
 		return nil, nil, noTool(u)
 	}
-	if t := toolOf(u, c.Tool); t != nil {
+	if t := listing.Tool(u, c.Tool); t != nil {
 		return u, t, nil
 	}
 	if u.State != live.Ready {
@@ -114,14 +112,34 @@ func (e *Executor) find(ctx context.Context, c *Call) (*live.Upstream, *lists.To
 	return nil, nil, unknownTool(u, c.Tool)
 }
 
-// separators occur in names between the server and the tool.
-var separators = []string{"__", ".", "/", ":"}
+// findNow is find for a tool with that exact name of a server that is ready. For any other, it
+// returns ErrMustWait.
+func (e *Executor) findNow(c *Call) (*live.Upstream, *lists.Tool, error) {
+	server, tool := c.Server, c.Tool
+	if c.isFlat {
+		name, _ := rawjson.View(c.FlatName)
+		found := e.Exposure(c.Client).Tool(name)
+		if found == nil {
+			return nil, nil, ErrMustWait
+		}
+		server, tool = found.Upstream.Name, found.Key
+	}
+	seen := e.registry.For(c.Client)
+	u := seen.Catalog().Upstream(server)
+	if u == nil || u.State != live.Ready || seen.AwaitsLists(u) {
+		return nil, nil, ErrMustWait
+	}
+	if t := u.Tool(tool); t != nil {
+		return u, t, nil
+	}
+	return nil, nil, ErrMustWait
+}
 
 // splitName splits a tool's name that begins with the server.
 func (c *Call) splitName(servers []string) {
 	whole := c.Tool
 	for _, server := range servers {
-		for _, separator := range separators {
+		for _, separator := range listing.Separators {
 			// If two server names match, the longer one wins.
 			if name, ok := strings.CutPrefix(whole, server+separator); ok && len(server) > len(c.Server) {
 				c.Server, c.Tool = server, name
@@ -130,34 +148,22 @@ func (c *Call) splitName(servers []string) {
 	}
 }
 
-// Limits of the names in an error.
-const (
-	nameList  = 1500 // bytes in all
-	nameBytes = 128  // of one
-)
-
-// shown returns a name for an error or a listing: on one line and not too long.
-func shown(name string) string { return plain.Cut(plain.Line(name), nameBytes) }
-
-// quoted returns shown in quotes.
-func quoted(name string) string { return `"` + shown(name) + `"` }
-
 func unknownServer(name string, servers []string) error {
 	if name == "" {
-		return &NotFound{"server_name: required; servers: " + list(servers)}
+		return &NotFound{"server_name: required; servers: " + listing.Names(servers)}
 	}
-	return &NotFound{fmt.Sprintf("unknown server %s%s: %s", quoted(name), then(didYouMean(name, servers), "servers"), list(servers))}
+	return &NotFound{fmt.Sprintf("unknown server %s%s: %s", listing.Quoted(name), then(listing.DidYouMean(name, servers), "servers"), listing.Names(servers))}
 }
 
 func noTool(u *live.Upstream) error {
-	return &NotFound{fmt.Sprintf("tool_name: required; tools of server %s: %s", quoted(u.Name), list(toolNames(u)))}
+	return &NotFound{fmt.Sprintf("tool_name: required; tools of server %s: %s", listing.Quoted(u.Name), listing.Names(listing.ToolNames(u)))}
 }
 
 func unknownTool(u *live.Upstream, name string) error {
 	if u.IsWithheld(name) {
-		return &NotFound{fmt.Sprintf("tool %s of server %s cannot be used: %s", quoted(name), quoted(u.Name), u.Review())}
+		return &NotFound{fmt.Sprintf("tool %s of server %s cannot be used: %s", listing.Quoted(name), listing.Quoted(u.Name), u.Review())}
 	}
-	return &NotFound{fmt.Sprintf("server %s has no tool %s%s: %s", quoted(u.Name), quoted(name), then(didYouMean(name, toolNames(u)), "its tools"), list(toolNames(u)))}
+	return &NotFound{fmt.Sprintf("server %s has no tool %s%s: %s", listing.Quoted(u.Name), listing.Quoted(name), then(listing.DidYouMean(name, listing.ToolNames(u)), "its tools"), listing.Names(listing.ToolNames(u)))}
 }
 
 // UnknownPrompt returns the error of a prompt that an upstream does not have.
@@ -166,29 +172,7 @@ func UnknownPrompt(u *live.Upstream, name string) error {
 	for i, p := range u.Prompts {
 		names[i] = p.Key
 	}
-	return &NotFound{fmt.Sprintf("server %s has no prompt %s%s: %s", quoted(u.Name), quoted(name), then(didYouMean(name, names), "its prompts"), list(names))}
-}
-
-func toolNames(u *live.Upstream) []string {
-	names := make([]string, len(u.Tools))
-	for i, t := range u.Tools {
-		names[i] = t.Name
-	}
-	return names
-}
-
-func didYouMean(name string, known []string) string {
-	if len(name) > nameBytes {
-		return ""
-	}
-	near := nearest.Words(name, known, 3)
-	if len(near) == 0 {
-		return ""
-	}
-	for i, n := range near {
-		near[i] = quoted(n)
-	}
-	return "; did you mean " + strings.Join(near, " or ") + "?"
+	return &NotFound{fmt.Sprintf("server %s has no prompt %s%s: %s", listing.Quoted(u.Name), listing.Quoted(name), then(listing.DidYouMean(name, names), "its prompts"), listing.Names(names))}
 }
 
 // then appends the title of a list to an error: after a question as a new sentence.
@@ -197,23 +181,4 @@ func then(question, what string) string {
 		return "; " + what
 	}
 	return question + " " + strings.ToUpper(what[:1]) + what[1:]
-}
-
-// list returns names on one line, as many as fit.
-func list(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	var b strings.Builder
-	for i, name := range names {
-		if b.Len() > nameList {
-			fmt.Fprintf(&b, ", … and %d more", len(names)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(shown(name))
-	}
-	return b.String()
 }

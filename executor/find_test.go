@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode"
 
+	"mcpx/executor/listing"
 	"mcpx/registry/lists"
 )
 
@@ -16,7 +17,7 @@ func (b *bench) toolsOf(t *testing.T, server string) (n int, list string) {
 	if len(u.Tools) < 10 {
 		t.Fatalf("%s is %s, %s, with %d tools", server, u.State, u.Reason, len(u.Tools))
 	}
-	return len(u.Tools), strings.Join(toolNames(u), ", ")
+	return len(u.Tools), strings.Join(listing.ToolNames(u), ", ")
 }
 
 func TestNamesThatAreNot(t *testing.T) {
@@ -37,7 +38,7 @@ func TestNamesThatAreNot(t *testing.T) {
 		{"a far tool", `{"server_name":"files","tool_name":"xylophone"}`, `server "files" has no tool "xylophone"; its tools: ` + tools},
 		{"a tool of no tools", `{"server_name":"time","tool_name":"now"}`, `server "time" has no tool "now"; its tools: none`},
 		{"a hostile tool", `{"server_name":"files","tool_name":"a\r\nb\u2028"}`, `server "files" has no tool "a\u000d\nb\u2028"; its tools: ` + tools},
-		{"mcpx's own", `{"server_name":"mcpx","tool_name":"serve"}`, `server "mcpx" has no tool "serve"; did you mean "servers"? Its tools: search, read_result, schema, servers, show_config`},
+		{"mcpx's own", `{"server_name":"mcpx","tool_name":"serve"}`, `server "mcpx" has no tool "serve"; did you mean "servers"? Its tools: read_result, schema, servers, show_config`},
 		{"another case", `{"server_name":"files","tool_name":"Echo"}`, `server "files" has no tool "Echo"; did you mean "echo"? Its tools: ` + tools},
 	} {
 		if got := b.exec(t, row.arguments); got != "error: "+row.want {
@@ -100,8 +101,8 @@ func TestLocate(t *testing.T) {
 		"more.only":    "more only true",
 		"more/only":    "more only true",
 		"more:only":    "more only true",
-		"search":       "mcpx search true",
-		"mcpx__search": "mcpx search true",
+		"schema":       "mcpx schema true",
+		"mcpx__schema": "mcpx schema true",
 		"":             "  false",
 		"more__":       "  false",
 		"files__only":  "  false",
@@ -111,39 +112,6 @@ func TestLocate(t *testing.T) {
 		if got := fmt.Sprintf("%s %s %v", server, tool, ok); got != want {
 			t.Errorf("Locate(%q) = %q, want %q", name, got, want)
 		}
-	}
-}
-
-// What an error lists is bounded, whatever there is.
-func TestListsOfNamesAreBounded(t *testing.T) {
-	var names []string
-	for i := range 500 {
-		names = append(names, fmt.Sprintf("tool_number_%03d", i))
-	}
-	got := list(names)
-	if want := "tool_number_000, tool_number_001, "; !strings.HasPrefix(got, want) {
-		t.Errorf("the list begins with %.40q", got)
-	}
-	shown := strings.Count(got, "tool_number_")
-	if want := fmt.Sprintf(", tool_number_%03d, … and %d more", shown-1, 500-shown); !strings.HasSuffix(got, want) || len(got) > nameList+50 {
-		t.Errorf("a list of %d bytes ends with %q, want %q", len(got), got[len(got)-50:], want)
-	}
-	for _, row := range []struct {
-		names []string
-		want  string
-	}{
-		{nil, "none"},
-		{[]string{"a"}, "a"},
-		{[]string{"a", "b"}, "a, b"},
-		{[]string{"line\nbreak", "\x1b[2Jclear", "bidi\u202e", "bad\xff"}, `line\nbreak, \u001b[2Jclear, bidi\u202e, bad` + "\ufffd"},
-	} {
-		if got := list(row.names); got != row.want {
-			t.Errorf("list(%q) = %q, want %q", row.names, got, row.want)
-		}
-	}
-	huge := strings.Repeat("x", 100_000)
-	if got := list([]string{"a", huge, "b"}); len(got) > 2*nameList {
-		t.Errorf("a name of 100,000 bytes makes a list of %d", len(got))
 	}
 }
 
@@ -157,7 +125,7 @@ func TestErrorsOfManyHostileNamesStaySmallAndOnOneLine(t *testing.T) {
 		unknownTool(u, "bad_name"),
 		unknownTool(u, strings.Repeat("bad\nname", 1000)),
 		noTool(u),
-		unknownServer(strings.Repeat("y", 10_000), toolNames(u)),
+		unknownServer(strings.Repeat("y", 10_000), listing.ToolNames(u)),
 	} {
 		text := err.Error()
 		if len(text) > 4000 {

@@ -25,7 +25,7 @@ note: arguments.tags[3]: expected uuid (8-4-4-4-12 hex digits), got "4"; sent as
 note: arguments.tags[4]: expected uuid (8-4-4-4-12 hex digits), got "5"; sent as it is`},
 	} {
 		call := ParseExec([]byte(`{"server_name":"a","tool_name":"plan","arguments":` + row.arguments + `}`))
-		got, err := b.Do(t.Context(), call)
+		got, err := b.Call(t.Context(), call)
 		plain := b.relay(t, "tools/call", `{"name":"a__plan","arguments":`+row.arguments+`}`)
 		want := []byte(plain)
 		if row.note != "" {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"mcpx/executor/listing"
 	"mcpx/executor/results"
 	"mcpx/executor/validate"
 	"mcpx/internal/rawjson"
@@ -80,7 +81,7 @@ func (r *resolver) resolve(ctx context.Context, s *results.Store, client string,
 
 // problem returns the error for a reference.
 func (ref *pendingReference) problem(err error) error {
-	return &badCall{validate.Problem{Path: ref.path, Text: fmt.Sprintf("reference %s: %v", quoted(ref.Text), err)}.String()}
+	return &badCall{validate.Problem{Path: ref.path, Text: fmt.Sprintf("reference %s: %v", listing.Quoted(ref.Text), err)}.String()}
 }
 
 // replaced returns the document with the values of its references.

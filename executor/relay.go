@@ -3,15 +3,15 @@ package executor
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
+	"mcpx/executor/listing"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // Relay is a request to forward to the upstream that has the prompt or resource in it.
@@ -27,7 +27,7 @@ type Relay struct {
 
 // route is the destination of a request.
 type route struct {
-	to     *Exposed
+	to     *listing.Exposed
 	params []byte
 	rename func(result []byte) []byte                // changes names in the result; may be nil
 	local  func(ctx context.Context) ([]byte, error) // replaces the request to the upstream; may be nil
@@ -66,6 +66,12 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 		}
 		if to, err = e.findRoute(ctx, r, relayed[r.Method]); err != nil {
 			return nil, err
+		}
+	}
+	if len(e.gates) > 0 {
+		a := &Attempt{Client: r.Client, Server: to.to.Upstream.Name, Method: r.Method, Name: to.to.Key, Arguments: to.params}
+		if _, err = e.pass(ctx, a, 0, true); err != nil {
+			return nil, serviceError(to.to.Upstream.Name, err)
 		}
 	}
 	if to.local != nil {
@@ -112,7 +118,7 @@ const routeTime = 10 * time.Second
 func (e *Executor) absent(r Relay) (owner string) {
 	name := text(r.Params, "name")
 	for _, u := range e.registry.For(r.Client).Catalog().Upstreams {
-		matches := !e.settings.Load().profile.Prefix || strings.HasPrefix(name, strings.Map(plainName, u.Name)+"__")
+		matches := !e.settings.Load().profile.Prefix || strings.HasPrefix(name, listing.Prefix(u.Name))
 		if matches && u.State != live.Ready && len(u.Name) >= len(owner) {
 			owner = u.Name
 		}
@@ -169,7 +175,7 @@ func (e *Executor) routePrompt(r Relay) (route, error) {
 	if name == "" {
 		return route{}, badRequest(`"name" must be the name of a prompt`)
 	}
-	to := e.Exposure(r.Client).prompts[name]
+	to := e.Exposure(r.Client).Prompt(name)
 	if to == nil {
 		return route{}, unknown{invalidParams("prompt", name, "Prompt '"+name+"' not found")}
 	}
@@ -192,27 +198,20 @@ func (e *Executor) routePrompt(r Relay) (route, error) {
 }
 
 // findResource returns the resource whose URI is in a request.
-func (e *Executor) findResource(r Relay) (*Exposed, error) {
+func (e *Executor) findResource(r Relay) (*listing.Exposed, error) {
 	uri := text(r.Params, "uri")
 	if uri == "" {
 		return nil, badRequest(`"uri" must be the URI of a resource`)
 	}
-	to, isFinal := e.Exposure(r.Client).resource(uri)
+	x := e.Exposure(r.Client)
+	to, isFinal := x.Resource(uri)
 	if to == nil || !isFinal && !r.isSettled {
 		return nil, unknown{&rpc.Error{Code: CodeResourceNotFound, Message: "Resource not found: " + uri, Data: errorData("uri", uri)}}
 	}
-	if e.Exposure(r.Client).listed(uri, to.Upstream) == nil && isWithheld(to) {
+	if x.IsWithheld(to) {
 		return nil, invalidParams("uri", uri, "Resource '"+uri+"' cannot be read: "+to.Upstream.Review())
 	}
 	return to, nil
-}
-
-// isWithheld reports whether a URI matches a template that waits for a review.
-func isWithheld(to *Exposed) bool {
-	return slices.ContainsFunc(to.Upstream.WithheldTemplates(), func(template string) bool {
-		re := matcher(template)()
-		return re == nil || re.MatchString(to.Key)
-	})
 }
 
 // CodeResourceNotFound is MCP's code for an unknown resource up to 2025-11-25.
@@ -254,15 +253,15 @@ func (e *Executor) routeSubscription(r Relay) (route, error) {
 
 func (e *Executor) routeCompletion(r Relay) (route, error) {
 	ref := rawjson.Get(r.Params, "ref")
-	var to *Exposed
+	var to *listing.Exposed
 	var member string
 	kind, isFinal := text(ref, "type"), true
 	switch kind {
 	case "ref/prompt":
-		member, to = "name", e.Exposure(r.Client).prompts[text(ref, "name")]
+		member, to = "name", e.Exposure(r.Client).Prompt(text(ref, "name"))
 	case "ref/resource":
 		member = "uri"
-		to, isFinal = e.Exposure(r.Client).template(text(ref, "uri"))
+		to, isFinal = e.Exposure(r.Client).Template(text(ref, "uri"))
 	default:
 		return route{}, badRequest(`"ref.type" must be "ref/prompt" or "ref/resource"`)
 	}
@@ -275,18 +274,6 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 		return route{to: to, local: func(context.Context) ([]byte, error) { return []byte(`{"completion":{"values":[]}}`), nil }}, nil
 	}
 	return route{to: to, params: rawjson.With(r.Params, "ref", ref)}, nil
-}
-
-// resolve sets server and tool of a flat call. It is false if the client does not see a tool
-// of that name now.
-func (e *Executor) resolve(c *Call) bool {
-	name, ok := rawjson.View(c.FlatName)
-	found := e.Exposure(c.Client).tools[name]
-	if !ok || found == nil {
-		return false
-	}
-	c.Server, c.Tool = found.Upstream.Name, found.Key
-	return true
 }
 
 // findFlat finds the upstream and the tool of a flat call, whose tool has its name on
@@ -316,7 +303,7 @@ func (e *Executor) routeTool(r Relay) (route, error) {
 	if name == "" {
 		return route{}, badRequest(`"name" must be the name of a tool`)
 	}
-	to := e.Exposure(r.Client).tools[name]
+	to := e.Exposure(r.Client).Tool(name)
 	if to == nil {
 		return route{}, unknown{ToolNotFound(name)}
 	}

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
+	"mcpx/executor/listing"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/registry"
-	"mcpx/registry/lists"
-	"mcpx/registry/live"
 )
 
 // relay passes a request on; an error is its object.
@@ -23,7 +20,7 @@ func (b *bench) relay(t *testing.T, method, params string) string {
 	if method == "tools/call" {
 		raw := []byte(params)
 		name := append([]byte{}, rawjson.Get(raw, "name")...)
-		result, err = b.Do(t.Context(), Call{Client: client("tester"), FlatName: name, Params: raw, Arguments: rawjson.Get(raw, "arguments")})
+		result, err = b.Call(t.Context(), Call{Client: client("tester"), FlatName: name, Params: raw, Arguments: rawjson.Get(raw, "arguments")})
 	} else {
 		result, err = b.Relay(t.Context(), Relay{Client: client("tester"), Method: method, Params: []byte(params)})
 	}
@@ -131,7 +128,7 @@ func TestExposureFollowsTheCatalog(t *testing.T) {
 	if x != b.Exposure(nil) {
 		t.Error("the exposure is made anew though nothing has changed")
 	}
-	names := func(list []Exposed) (names []string) {
+	names := func(list []listing.Exposed) (names []string) {
 		for _, e := range list {
 			names = append(names, e.Name)
 		}
@@ -146,17 +143,5 @@ func TestExposureFollowsTheCatalog(t *testing.T) {
 			t.Fatal("the new tool never shows")
 		}
 		b.exec(t, `{"server_name":"a","tool_name":"sleep","arguments":{"ms":20}}`)
-	}
-}
-
-func TestTemplatesThatAreNone(t *testing.T) {
-	u := live.NewUpstream("a", nil)
-	u.Templates = []lists.Item{{Key: "bad://{", Raw: []byte(`{"uriTemplate":"bad://{"}`)}}
-	x := expose(&registry.Catalog{Upstreams: []*live.Upstream{u}}, nil, ownNames)
-	if got, _ := x.resource("bad://{"); got != nil {
-		t.Errorf("a URI is found: %+v", got)
-	}
-	if got, _ := x.template("bad://{"); got == nil || !strings.HasPrefix(got.Key, "bad") {
-		t.Errorf("the template is not found: %+v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/executor/listing"
 	"mcpx/executor/validate"
 	"mcpx/internal/nearest"
 	"mcpx/internal/rawjson"
@@ -77,7 +78,7 @@ func unwrap(c Call, known map[string]bool) ([]byte, error) {
 	}
 	for key := range rawjson.Members(c.Siblings) {
 		if !envelopeKeys[key] && isArgument(key, known) {
-			return nil, fmt.Errorf("%s is next to \"arguments\"; put it inside \"arguments\"", quoted(key))
+			return nil, fmt.Errorf("%s is next to \"arguments\"; put it inside \"arguments\"", listing.Quoted(key))
 		}
 	}
 	return envelope(c, raw, known), nil
@@ -109,6 +110,9 @@ func (c *Call) selectIsArgument(known map[string]bool) bool {
 func (c *Call) readSelect(t *lists.Tool) error {
 	if rawjson.IsNull(c.Select) || c.selectIsArgument(validatorOf(t).properties) {
 		return nil
+	}
+	if !c.mayWait {
+		return ErrMustWait
 	}
 	text, ok := rawjson.String(c.Select)
 	if rawjson.Kind(c.Select) == '[' {
@@ -180,10 +184,10 @@ func siblings(c Call, known map[string]bool) ([]byte, error) {
 			rawKey = rawjson.AppendString(nil, name)
 		}
 		if given[string(rawKey)] { // refuseDuplicates finds keys that are escaped differently
-			return nil, fmt.Errorf("%s is given twice; put it into \"arguments\" once", quoted(name))
+			return nil, fmt.Errorf("%s is given twice; put it into \"arguments\" once", listing.Quoted(name))
 		}
 		if word := near(name, known); word != "" && !known[name] {
-			return nil, fmt.Errorf("%s is not a parameter of the tool; did you mean %s?", quoted(name), quoted(word))
+			return nil, fmt.Errorf("%s is not a parameter of the tool; did you mean %s?", listing.Quoted(name), listing.Quoted(word))
 		}
 		given[string(rawKey)] = true
 		hit = hit || known[name] || dotted

@@ -180,7 +180,7 @@ func TestStringsThatSpellObjectsOrArrays(t *testing.T) {
 		{"what it spells does not fit", `{"ids":"[\"a\"]"}`, `arguments.ids: expected array, got string "[\"a\"]"`},
 		{"another problem beside it", `{"ids":"[1]","n":"x"}`, "arguments.ids: expected array, got string \"[1]\"\narguments.n: expected integer, got string \"x\""},
 	} {
-		if got := sentOr(e.arguments(t.Context(), &Call{Arguments: []byte(row.arguments)}, e.builtin.upstream, deep)); got != row.want {
+		if got := sentOr(e.arguments(t.Context(), &Call{Arguments: []byte(row.arguments), mayWait: true}, e.builtin.upstream, deep)); got != row.want {
 			t.Errorf("%s: %s\n got %s\nwant %s", row.name, row.arguments, got, row.want)
 		}
 	}
@@ -232,7 +232,7 @@ func TestScalars(t *testing.T) {
 		{"null for a string", `{"text":null}`, `arguments.text: expected string, got null`},
 		{"another problem beside it", `{"n":"1","on":"x"}`, "arguments.n: expected integer, got string \"1\"\narguments.on: expected boolean, got string \"x\""},
 	} {
-		call := Call{Arguments: []byte(row.arguments)}
+		call := Call{Arguments: []byte(row.arguments), mayWait: true}
 		if got := sentOr(e.arguments(t.Context(), &call, e.builtin.upstream, scalars)); got != row.want {
 			t.Errorf("%s: %s\n got %s\nwant %s", row.name, row.arguments, got, row.want)
 		}
@@ -301,6 +301,7 @@ func FuzzRepair(f *testing.F) {
 		}
 		u := tools[int(which)%len(tools)]
 		call := ParseExec(raw)
+		call.mayWait = true
 		sent, err := e.arguments(t.Context(), &call, e.builtin.upstream, u)
 		if err != nil {
 			if text := err.Error(); text == "" || strings.Count(text, "\n") > 5 {

@@ -20,7 +20,7 @@ func (b *bench) call(t *testing.T, arguments string) string {
 	t.Helper()
 	c := ParseExec([]byte(arguments))
 	c.Client = client("tester")
-	result, err := b.Do(t.Context(), c)
+	result, err := b.Call(t.Context(), c)
 	if err != nil {
 		return "error: " + err.Error()
 	}
@@ -163,7 +163,7 @@ func TestReferences(t *testing.T) {
 	}
 	stranger := ParseExec([]byte(`{"server_name":"a","tool_name":"arguments","arguments":{"x":{"$r":"r1/total"}}}`))
 	stranger.Client = client("stranger")
-	if result, err := b.Do(t.Context(), stranger); err == nil || !strings.Contains(err.Error(), "none is kept") {
+	if result, err := b.Call(t.Context(), stranger); err == nil || !strings.Contains(err.Error(), "none is kept") {
 		t.Errorf("another client reads the result: %s, %v", result, err)
 	}
 }
@@ -213,7 +213,7 @@ func FuzzReference(f *testing.F) {
 			t.Skip()
 		}
 		e := idle(parse(t, nil, map[string]any{"name": "a", "command": "x"}))
-		c := &Call{Client: client("me"), Select: []byte(`"count"`)}
+		c := &Call{Client: client("me"), Select: []byte(`"count"`), mayWait: true}
 		if err := c.readSelect(s); err != nil {
 			t.Fatal(err)
 		}

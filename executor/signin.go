@@ -2,12 +2,15 @@ package executor
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 
-	"mcpx/internal/rawjson"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
+
+// SignIn asks the person who uses a client to do what a server needs first: sign in, or grant
+// more access. It waits, and reports whether the call, which was not made, can be made now.
+type SignIn func(ctx context.Context, c upstream.Client, needed *live.Unavailable) bool
 
 // needsSignIn reports whether an error means that a person must act first.
 func needsSignIn(err error) bool {
@@ -18,50 +21,13 @@ func needsSignIn(err error) bool {
 	return ok
 }
 
-// capable is implemented by clients that know what they can do.
-type capable interface {
-	// Supports returns why the client cannot handle a request, nil if it can.
-	Supports(method string, params []byte) error
-}
-
-// askToSignIn asks the client to open the page where a person signs in, if err means that
-// this is needed and the client can do it. It then waits until the person has signed in,
-// within the limit of the call. It reports whether the call, which was not made, can be
-// made now. A call asks once.
+// askToSignIn reports whether a call, which ended with err, can be made now because a person has
+// signed in. A call asks once.
 func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
-	client, isCapable := c.Client.(capable)
-	needed, ok := errors.AsType[*live.Unavailable](err)
-	if e.signIn == nil || c.hasAsked || !isCapable || !ok {
-		return false
-	}
-	if !e.registry.For(c.Client).MaySignIn(needed.Server) {
-		return false // others sign in to it
-	}
-	scopes, ok := needed.NeedsSignIn()
-	request := func(address, id string) []byte {
-		b := rawjson.AppendString([]byte(`{"mode":"url","message":`), needed.Server+" "+needed.Why()+". Sign in on this page.")
-		b = rawjson.AppendString(append(b, `,"url":`...), address)
-		return append(rawjson.AppendString(append(b, `,"elicitationId":`...), id), '}')
-	}
-	if !ok || client.Supports("elicitation/create", request("", "")) != nil {
+	if e.signIn == nil || c.hasAsked || !needsSignIn(err) {
 		return false
 	}
 	c.hasAsked = true
-	ctx, cancel := context.WithTimeout(ctx, e.registry.MaxTimeout(needed.Server))
-	defer cancel()
-	address, err := e.signIn(ctx, c.Client, needed.Server, scopes)
-	if err != nil {
-		e.log.Warn().Err(err).Str("server", needed.Server).Msg("signing in cannot begin")
-		return false
-	}
-	id := rand.Text()
-	answer, err := c.Client.Request(ctx, "elicitation/create", request(address, id))
-	if err != nil || text(answer, "action") != "accept" {
-		return false
-	}
-	if e.registry.For(c.Client).SignedIn(ctx, needed.Server, scopes) != nil {
-		return false
-	}
-	c.Client.Notify("notifications/elicitation/complete", append(rawjson.AppendString([]byte(`{"elicitationId":`), id), '}'))
-	return true
+	needed, _ := errors.AsType[*live.Unavailable](err)
+	return e.signIn(ctx, c.Client, needed)
 }

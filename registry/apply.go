@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"mcpx/config"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // Apply changes the upstreams to those of a profile. An upstream whose description,

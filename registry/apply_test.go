@@ -11,29 +11,19 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/registrytest"
+	"mcpx/registry/upstream"
 )
-
-// profileOf returns a profile with the fake upstream "a", changed in some ways.
-func profileOf(changes ...func(u *config.Upstream)) *config.Profile {
-	u := config.Upstream{
-		Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute,
-	}
-	for _, change := range changes {
-		change(&u)
-	}
-	return &config.Profile{Upstreams: []config.Upstream{u}}
-}
 
 func newCommand(u *config.Upstream) { u.Command = "another" }
 
 // TestApplyInPlace: changes that concern no session keep it.
 func TestApplyInPlace(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		session := r.Catalog().Upstream("a").Session
-		r.Apply(profileOf(func(u *config.Upstream) {
+		r.Apply(registrytest.Profile(func(u *config.Upstream) {
 			u.Description, u.Timeout, u.IdleStop = "new", time.Second, 10*time.Minute
 			u.Tools.Deny = []string{"t1"}
 		}))
@@ -41,7 +31,7 @@ func TestApplyInPlace(t *testing.T) {
 		if u.Session != session || u.Description != "new" || len(u.Tools) != 0 || r.limits("a").Idle != time.Second {
 			t.Errorf("after the change: %+v", u)
 		}
-		r.Apply(profileOf(func(u *config.Upstream) { u.IdleStop = 10 * time.Minute }))
+		r.Apply(registrytest.Profile(func(u *config.Upstream) { u.IdleStop = 10 * time.Minute }))
 		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil {
 			t.Error("a tool that is allowed again does not appear")
 		}
@@ -49,7 +39,7 @@ func TestApplyInPlace(t *testing.T) {
 		after(time.Hour)
 		expect(t, r, f, live.Idle, 1) // the idle time was applied to the running session
 		mustCallFake(t, r)
-		r.Apply(profileOf())
+		r.Apply(registrytest.Profile())
 		after(24 * time.Hour)
 		expect(t, r, f, live.Ready, 2)
 	})
@@ -58,7 +48,7 @@ func TestApplyInPlace(t *testing.T) {
 // TestApplyReplacesSession: a call in flight finishes on the old session, the next call
 // uses the new one, and nothing waits meanwhile.
 func TestApplyReplacesSession(t *testing.T) {
-	f := &fake{pings: never, takes: 30 * time.Second}
+	f := &fake{Pings: never, Takes: 30 * time.Second}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		old := r.Catalog().Upstream("a").Session
 		var calls sync.WaitGroup
@@ -68,8 +58,8 @@ func TestApplyReplacesSession(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		f.set(func(f *fake) { f.starts = 5 * time.Second })
-		r.Apply(profileOf(newCommand))
+		f.Set(func(f *fake) { f.Starts = 5 * time.Second })
+		r.Apply(registrytest.Profile(newCommand))
 		after(time.Second)
 		if u := r.Catalog().Upstream("a"); u.Session != old || u.State != live.Ready {
 			t.Error("the old session is gone before the new one is open")
@@ -91,7 +81,7 @@ func TestApplyReplacesSession(t *testing.T) {
 
 // TestApplyEndsSlowCalls: a call that does not end in time fails, and is not repeated.
 func TestApplyEndsSlowCalls(t *testing.T) {
-	f := &fake{pings: never, takes: time.Hour, progress: 30 * time.Second}
+	f := &fake{Pings: never, Takes: time.Hour, Progress: 30 * time.Second}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		begun := time.Now()
 		ended := make(chan error, 1)
@@ -100,14 +90,14 @@ func TestApplyEndsSlowCalls(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		r.Apply(profileOf(newCommand))
+		r.Apply(registrytest.Profile(newCommand))
 		err := <-ended
 		var lost *upstream.Lost
 		if !errors.As(err, &lost) || !strings.Contains(lost.Reason, "config has changed") || time.Since(begun) > 2*drainTime {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
 		synctest.Wait()
-		if n := len(f.times()); n != 2 {
+		if n := len(f.Times()); n != 2 {
 			t.Errorf("dialled %d times", n)
 		}
 	})
@@ -116,15 +106,15 @@ func TestApplyEndsSlowCalls(t *testing.T) {
 // TestApplyFailure: if the new session cannot be opened, the upstream is down, as after a
 // start that failed.
 func TestApplyFailure(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		f.set(func(f *fake) { f.down = true })
-		r.Apply(profileOf(newCommand))
+		f.Set(func(f *fake) { f.Down = true })
+		r.Apply(registrytest.Profile(newCommand))
 		synctest.Wait()
 		if u := r.Catalog().Upstream("a"); u.State != live.Waiting || u.Reason != "down on purpose" || u.RetryAt.IsZero() {
 			t.Errorf("%+v", u)
 		}
-		f.set(func(f *fake) { f.down = false })
+		f.Set(func(f *fake) { f.Down = false })
 		after(2 * time.Second)
 		mustCallFake(t, r)
 	})
@@ -132,22 +122,22 @@ func TestApplyFailure(t *testing.T) {
 
 // TestApplyTwice: the newest config wins, also over a replacement that is still starting.
 func TestApplyTwice(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		session := r.Catalog().Upstream("a").Session
-		f.set(func(f *fake) { f.starts = 5 * time.Second })
-		r.Apply(profileOf(newCommand))
+		f.Set(func(f *fake) { f.Starts = 5 * time.Second })
+		r.Apply(registrytest.Profile(newCommand))
 		after(time.Second)
-		r.Apply(profileOf(newCommand, func(u *config.Upstream) { u.Description = "x" })) // keeps the replacement
+		r.Apply(registrytest.Profile(newCommand, func(u *config.Upstream) { u.Description = "x" })) // keeps the replacement
 		after(time.Second)
-		r.Apply(profileOf()) // back again
+		r.Apply(registrytest.Profile()) // back again
 		after(time.Minute)
 		if u := r.Catalog().Upstream("a"); u.Session != session || u.Config.Command != "" {
 			t.Errorf("%+v", u)
 		}
-		r.Apply(profileOf(newCommand))
+		r.Apply(registrytest.Profile(newCommand))
 		after(time.Second)
-		r.Apply(profileOf(func(u *config.Upstream) { u.Command = "third" }))
+		r.Apply(registrytest.Profile(func(u *config.Upstream) { u.Command = "third" }))
 		after(time.Minute)
 		if u := r.Catalog().Upstream("a"); u.State != live.Ready || u.Config.Command != "third" {
 			t.Errorf("%+v", u)
@@ -160,9 +150,9 @@ func TestApplyTwice(t *testing.T) {
 
 // TestApplyAddsAndRemoves: upstreams come and go; the order is that of the config.
 func TestApplyAddsAndRemoves(t *testing.T) {
-	f := &fake{pings: never, takes: 10 * time.Second}
+	f := &fake{Pings: never, Takes: 10 * time.Second}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		p := profileOf()
+		p := registrytest.Profile()
 		b := p.Upstreams[0]
 		b.Name = "b"
 		p.Upstreams = slices.Insert(p.Upstreams, 0, b)
@@ -179,7 +169,7 @@ func TestApplyAddsAndRemoves(t *testing.T) {
 		})
 		synctest.Wait()
 		session := r.Catalog().Upstream("b").Session
-		r.Apply(profileOf())
+		r.Apply(registrytest.Profile())
 		if r.Catalog().Upstream("b") != nil {
 			t.Error("it is still there")
 		}
@@ -198,7 +188,7 @@ func TestApplyAddsAndRemoves(t *testing.T) {
 
 // TestApplyWakesWaiters: a call that waits for an upstream goes to the one that replaces it.
 func TestApplyWakesWaiters(t *testing.T) {
-	f := &fake{pings: never, silent: true}
+	f := &fake{Pings: never, Silent: true}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		var calls sync.WaitGroup
 		calls.Go(func() {
@@ -207,8 +197,8 @@ func TestApplyWakesWaiters(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		f.set(func(f *fake) { f.silent = false })
-		r.Apply(profileOf(newCommand))
+		f.Set(func(f *fake) { f.Silent = false })
+		r.Apply(registrytest.Profile(newCommand))
 		calls.Wait()
 		expect(t, r, f, live.Ready, 2)
 	})
@@ -217,7 +207,7 @@ func TestApplyWakesWaiters(t *testing.T) {
 // TestApplyToOwnSessions: a client's own session is replaced too, and its call in flight
 // finishes.
 func TestApplyToOwnSessions(t *testing.T) {
-	f := &fake{pings: never, takes: 10 * time.Second}
+	f := &fake{Pings: never, Takes: 10 * time.Second}
 	own := func(u *config.Upstream) { u.Isolation = config.PerClient }
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		c := newRecorder("c")
@@ -230,7 +220,7 @@ func TestApplyToOwnSessions(t *testing.T) {
 		})
 		synctest.Wait()
 		old := r.owned.sessionsOf("a")[0]
-		r.Apply(profileOf(own, newCommand))
+		r.Apply(registrytest.Profile(own, newCommand))
 		synctest.Wait()
 		if old.IsOver() {
 			t.Error("the session of a call in flight is closed")
@@ -250,7 +240,7 @@ func TestApplyToOwnSessions(t *testing.T) {
 func TestApplyKeepsSubscriptions(t *testing.T) {
 	var mu sync.Mutex
 	subscribed := map[*fakeLink]string{}
-	f := &fake{pings: never, script: func(l *fakeLink, method, _ string, message []byte) (bool, error) {
+	f := &fake{Pings: never, Script: func(l *fakeLink, method, _ string, message []byte) (bool, error) {
 		if method == "resources/subscribe" {
 			mu.Lock()
 			defer mu.Unlock()
@@ -264,11 +254,11 @@ func TestApplyKeepsSubscriptions(t *testing.T) {
 		if err := r.Subscribe(t.Context(), c, "a", "x:y", "x:y"); err != nil {
 			t.Fatal(err)
 		}
-		r.Apply(profileOf(newCommand))
+		r.Apply(registrytest.Profile(newCommand))
 		after(time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		if len(subscribed) != 2 || subscribed[get(f, &f.current)] != "x:y" {
+		if len(subscribed) != 2 || subscribed[registrytest.Get(f, &f.Current)] != "x:y" {
 			t.Errorf("subscribed: %v", subscribed)
 		}
 		r.Remove(c)(t.Context())
@@ -277,12 +267,12 @@ func TestApplyKeepsSubscriptions(t *testing.T) {
 
 // TestApplyAfterStop: a registry that stops stays stopped.
 func TestApplyAfterStop(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		r.stop()
-		r.Apply(profileOf(newCommand))
+		r.Apply(registrytest.Profile(newCommand))
 		after(time.Minute)
-		if n := len(f.times()); n != 1 {
+		if n := len(f.Times()); n != 1 {
 			t.Errorf("dialled %d times", n)
 		}
 	})
@@ -291,7 +281,7 @@ func TestApplyAfterStop(t *testing.T) {
 // TestApplyAnnouncesLostLists: clients are notified when the new session has fewer lists,
 // or none because it failed.
 func TestApplyAnnouncesLostLists(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		c := newRecorder("c")
 		r.Attach(c)
@@ -305,8 +295,8 @@ func TestApplyAnnouncesLostLists(t *testing.T) {
 			}
 			return n
 		}
-		f.set(func(f *fake) { f.down, f.starts = true, 5*time.Second })
-		r.Apply(profileOf(newCommand))
+		f.Set(func(f *fake) { f.Down, f.Starts = true, 5*time.Second })
+		r.Apply(registrytest.Profile(newCommand))
 		after(time.Second)
 		before := notified()
 		after(4500 * time.Millisecond)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"mcpx/config"
@@ -12,42 +11,41 @@ import (
 	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/telemetry"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
-// Send sends a request to an upstream. It never waits: if the session is not open yet, a
-// goroutine waits for it. done gets the end once: the result, or an error of Session.Send
+// Go sends a request to an upstream and never waits: if the session is not open yet, a
+// goroutine waits for it. done gets the end once: the result, or an error of Session.Go
 // or *live.Unavailable. A request that was sent is never sent again, with one exception: if
-// the upstream has forgotten the session, it did not run the request. Then Send sends it once
+// the upstream has forgotten the session, it did not run the request. Then Go sends it once
 // more, in a new session.
-func (r *Registry) Send(ctx context.Context, server string, q upstream.Request, done rpc.Done) {
-	if r.tracer == nil {
+func (r *Registry) Go(ctx context.Context, server string, q upstream.Request, done rpc.Done) {
+	if r.Tracer == nil {
 		r.send(ctx, server, q, done)
 		return
 	}
 	traced, span := r.startSpan(ctx, server, q)
-	r.send(ctx, server, traced, func(result, line []byte, err error) {
-		endSpan(ctx, span, result, err)
-		done(result, line, err)
+	r.send(ctx, server, traced, func(result rpc.Result, err error) {
+		endSpan(ctx, span, result.JSON, err)
+		done(result, err)
 	})
 }
 
-// send is Send without a span.
+// send is Go without a span.
 func (r *Registry) send(ctx context.Context, server string, q upstream.Request, done rpc.Done) {
 	s := r.sessionNow(server, q.Client)
-	if s == nil || s.IsModern() || s.MustPrepare(q.Client) {
+	if s == nil || s.MustPrepare(q.Client) {
 		go r.callInBackground(ctx, server, q, failedTry{}, done)
 		return
 	}
-	err := s.Send(ctx, q, r.limits(server), func(result, line []byte, err error) {
+	err := s.Go(ctx, q, r.limits(server), func(result rpc.Result, err error) {
 		if errors.Is(err, rpc.ErrClosed) { // the link accepted the request, but it was not sent, or the upstream did not run it
 			go r.callInBackground(ctx, server, q, failedTry{s, err}, done)
 			return
 		}
 		s.NoteEnd(q, err)
-		done(result, line, err)
+		done(result, err)
 	})
 	if err != nil { // not sent
 		go r.callInBackground(ctx, server, q, failedTry{}, done)
@@ -62,25 +60,26 @@ func (r *Registry) callInBackground(ctx context.Context, server string, q upstre
 		if p := recover(); p != nil {
 			logging.Panic(r.log.Error().Str("server", server), p).Msg("panic in a call")
 			if !isDone {
-				done(nil, nil, fmt.Errorf("internal error in a call to %s", server))
+				done(rpc.Result{}, fmt.Errorf("internal error in a call to %s", server))
 			}
 		}
 	}()
 	_, result, err := r.callWhenReady(ctx, server, q, last)
 	isDone = true
-	done(result, nil, err)
+	done(result, err)
 }
 
-// Call is Send for callers that wait.
+// Call is Go for callers that wait.
 func (r *Registry) Call(ctx context.Context, server string, q upstream.Request) ([]byte, error) {
 	q, span := r.startSpan(ctx, server, q)
 	_, result, err := r.callWhenReady(ctx, server, q, failedTry{})
-	endSpan(ctx, span, result, err)
-	return result, err
+	endSpan(ctx, span, result.JSON, err)
+	return result.Take(), err
 }
 
-// maxTries is how many sessions a call tries that end before they can send it.
-const maxTries = 2
+// maxTries is how many sessions a call tries that end before they can send it: one, and those
+// that replace it at once.
+const maxTries = 1 + live.MaxReplacements
 
 // failedTry is an attempt to make a call that the upstream did not run. The zero failedTry means
 // that there was no attempt.
@@ -91,7 +90,7 @@ type failedTry struct {
 
 // callWhenReady makes a call as soon as there is a session for it, and returns that session.
 // After a failed try it waits for the next session.
-func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.Request, last failedTry) (s *live.Session, result []byte, err error) {
+func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.Request, last failedTry) (s *live.Session, result rpc.Result, err error) {
 	limits, begun := r.limits(server), q.Begun
 	_, isForgotten := errors.AsType[*upstream.Forgotten](last.err)
 	if isForgotten { // the call has used a part of its time, and waits for a start only now
@@ -105,30 +104,30 @@ func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.
 	v := r.forCalls(q.Client)
 	for tries := 0; ; tries++ {
 		if err := r.waitForEnd(starting, last.session); err != nil {
-			return nil, nil, v.explain(server, err)
+			return nil, rpc.Result{}, v.explain(server, err)
 		}
 		if u := v.current(server); u != nil && tries >= maxTries && u.State != live.Ready { // it ends again and again
-			return nil, nil, u.Unavailable()
+			return nil, rpc.Result{}, u.Unavailable()
 		}
 		if s, err = r.sessionFor(starting, server, q.Client); err != nil {
-			return nil, nil, v.explain(server, err)
+			return nil, rpc.Result{}, v.explain(server, err)
 		}
 		if s.Supervisor().Upstream().AwaitsList() { // the call was checked against an earlier list
 			if _, err := v.Relisted(starting, server); err != nil {
-				return nil, nil, v.explain(server, err)
+				return nil, rpc.Result{}, v.explain(server, err)
 			}
 		}
 		if err := withheld(s, q); err != nil {
-			return nil, nil, err
+			return nil, rpc.Result{}, err
 		}
 		if isForgotten && !r.offers(server, q) {
-			return nil, nil, &upstream.Unanswered{Server: server, Reason: "the server has forgotten the session, and the new session does not offer this tool; the call was not made. Use inspect to see the tools of the server"}
+			return nil, rpc.Result{}, &upstream.Unanswered{Server: server, Reason: "the server has forgotten the session, and the new session does not offer this tool; the call was not made. Use inspect to see the tools of the server"}
 		}
 		result, err = s.Call(ctx, q, limits)
 		again, ok := errors.AsType[*upstream.Forgotten](err)
 		switch {
 		case ok && isForgotten:
-			return nil, nil, &upstream.Unanswered{Server: server, Reason: again.Reason + ", and then the new session, too; the call was not made. Try again later"}
+			return nil, rpc.Result{}, &upstream.Unanswered{Server: server, Reason: again.Reason + ", and then the new session, too; the call was not made. Try again later"}
 		case ok:
 			return r.callWhenReady(ctx, server, q, failedTry{s, err})
 		case !errors.Is(err, rpc.ErrClosed):
@@ -206,59 +205,6 @@ func (r *Registry) limits(server string) upstream.Limits {
 
 // MaxTimeout returns how long a call to a server may take in total.
 func (r *Registry) MaxTimeout(server string) time.Duration { return r.limits(server).Total }
-
-// startSpan starts the span of a request to an upstream, and returns the request with the
-// _meta that names the span. The span is nil if spans are off.
-func (r *Registry) startSpan(ctx context.Context, server string, q upstream.Request) (upstream.Request, *telemetry.Span) {
-	if r.tracer == nil {
-		return q, nil
-	}
-	transport := "tcp"
-	if u := r.Catalog().Upstream(server); u != nil && u.Config.Command != "" {
-		transport = "pipe"
-	}
-	meta, span := r.tracer.Send(ctx, telemetry.Request{
-		Method: q.Method, Params: q.Params, Meta: q.Meta, Schema: r.schema, Server: server, Transport: transport,
-	})
-	q.Meta = meta
-	return q, span
-}
-
-// endSpan ends the span of a request.
-func endSpan(ctx context.Context, span *telemetry.Span, result []byte, err error) {
-	if span != nil {
-		span.End(result, failureKind(ctx, err))
-	}
-}
-
-// failureKind returns the kind of an error for a span: the code of a JSON-RPC error, or a word;
-// "" for nil.
-func failureKind(ctx context.Context, err error) string {
-	var (
-		own         *rpc.Error
-		timeout     *upstream.Timeout
-		lost        *upstream.Lost
-		unanswered  *upstream.Unanswered
-		unavailable *live.Unavailable
-	)
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &own):
-		return strconv.Itoa(own.Code)
-	case errors.As(err, &timeout):
-		return "timeout"
-	case ctx.Err() != nil:
-		return "cancelled"
-	case errors.As(err, &lost):
-		return "lost"
-	case errors.As(err, &unanswered):
-		return "unanswered"
-	case errors.As(err, &unavailable):
-		return "unavailable"
-	}
-	return "_OTHER"
-}
 
 // sessionKey identifies an upstream session: a server's shared session, a client's own, or
 // a caller's own.

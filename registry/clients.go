@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"mcpx/internal/rawjson"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // clients holds the clients of the fronts and what they subscribed to.
@@ -77,12 +77,22 @@ func (r *Registry) Remove(c upstream.Client) (unsubscribe func(ctx context.Conte
 		}
 	}
 	r.endClient(c)
+	r.Left(c)
 	return func(ctx context.Context) {
 		for _, request := range requests {
 			request(ctx)
 		}
 		if r.clients.level() != before {
 			r.sendLevel(r.loggingSessions(c)...)
+		}
+	}
+}
+
+// Left is called when a client has left: it has closed its streams, or is removed.
+func (r *Registry) Left(c upstream.Client) {
+	for _, u := range r.Catalog().Upstreams {
+		for _, s := range r.openSessions(u) {
+			s.Left(c)
 		}
 	}
 }
@@ -176,14 +186,14 @@ func (r *Registry) Opened(s *live.Session, capabilities []byte) (ready func()) {
 		r.sendLevel(s)
 	}
 	if s.Owner != nil { // before the client's next call, which may change a resource
-		s.Go(func() { r.resubscribe(s) })
+		s.Background(func() { r.resubscribe(s) })
 	}
 	return func() {
 		if hasLogging && r.clients.level() != level { // SetLevel could not find the session yet
-			s.Go(func() { r.sendLevelTo(s) })
+			s.Background(func() { r.sendLevelTo(s) })
 		}
 		if s.Owner == nil {
-			s.Go(func() { r.resubscribe(s) })
+			s.Background(func() { r.resubscribe(s) })
 		}
 	}
 }

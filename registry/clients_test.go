@@ -12,7 +12,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
-	"mcpx/internal/upstream"
+	"mcpx/registry/upstream"
 )
 
 // recorder is a client that responds with its own name and records every message.

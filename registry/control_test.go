@@ -23,7 +23,7 @@ func must(t *testing.T, err error) {
 // TestRestart: a restart fails the calls in flight and opens a new session, whatever state
 // the upstream is in.
 func TestRestart(t *testing.T) {
-	f := &fake{pings: never, takes: time.Hour}
+	f := &fake{Pings: never, Takes: time.Hour}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		var lost error
 		var calls sync.WaitGroup
@@ -62,7 +62,7 @@ func TestStop(t *testing.T) {
 			if change == nil {
 				change = func(*config.Upstream) {}
 			}
-			f := &fake{pings: never, starts: v.starts}
+			f := &fake{Pings: never, Starts: v.starts}
 			inTime(t, f, func(t *testing.T, r *Registry) {
 				v.before(t, r)
 				must(t, r.Stop("a"))
@@ -73,7 +73,7 @@ func TestStop(t *testing.T) {
 					t.Errorf("a call gets %v", err)
 				}
 				expect(t, r, f, live.Stopped, v.dialed)
-				f.set(func(f *fake) { f.starts = 0 })
+				f.Set(func(f *fake) { f.Starts = 0 })
 				must(t, r.Start("a"))
 				after(time.Second)
 				expect(t, r, f, live.Ready, v.dialed+1)
@@ -88,7 +88,7 @@ func TestStop(t *testing.T) {
 func TestStopEndsOwnSessions(t *testing.T) {
 	for _, isolation := range []config.Isolation{config.PerClient, config.PerUser} {
 		t.Run(string(isolation), func(t *testing.T) {
-			f := &fake{pings: never, takes: time.Second}
+			f := &fake{Pings: never, Takes: time.Second}
 			inTime(t, f, func(t *testing.T, r *Registry) {
 				ann, bob := recorderOf("1", "ann"), recorderOf("2", "bob")
 				r.Attach(ann)
@@ -102,10 +102,10 @@ func TestStopEndsOwnSessions(t *testing.T) {
 				if lost == nil || !strings.Contains(lost.Error(), "a person has stopped it") {
 					t.Errorf("the call in flight ended with %v", lost)
 				}
-				dialled := len(f.times())
+				dialled := len(f.Times())
 				for _, c := range []*recorder{ann, bob} {
-					if _, err := call(t.Context(), r, c); err == nil || !strings.Contains(err.Error(), live.HeldReason) || len(f.times()) != dialled {
-						t.Errorf("a call of %s: %v, dialled %d times", c.id, err, len(f.times()))
+					if _, err := call(t.Context(), r, c); err == nil || !strings.Contains(err.Error(), live.HeldReason) || len(f.Times()) != dialled {
+						t.Errorf("a call of %s: %v, dialled %d times", c.id, err, len(f.Times()))
 					}
 				}
 				must(t, r.Start("a"))
@@ -127,26 +127,9 @@ func TestStopEndsOwnSessions(t *testing.T) {
 	}
 }
 
-// TestStopWhileWaiting: a stop ends the tries of an upstream that fails.
-func TestStopWhileWaiting(t *testing.T) {
-	f := &fake{pings: never}
-	inTime(t, f, func(t *testing.T, r *Registry) {
-		f.set(func(f *fake) { f.down = true })
-		f.die()
-		after(5 * time.Second)
-		if u := r.Catalog().Upstream("a"); u.State != live.Waiting {
-			t.Fatalf("it is %s", u.State)
-		}
-		tries := len(f.times())
-		must(t, r.Stop("a"))
-		after(time.Hour)
-		expect(t, r, f, live.Stopped, tries)
-	})
-}
-
 // TestControlRefuses: an unknown upstream, or one that can never start, is not controlled.
 func TestControlRefuses(t *testing.T) {
-	inTime(t, &fake{pings: never}, func(t *testing.T, r *Registry) {
+	inTime(t, &fake{Pings: never}, func(t *testing.T, r *Registry) {
 		if err := r.Restart("b"); !errors.Is(err, ErrUnknown) {
 			t.Errorf("an unknown upstream: %v", err)
 		}

@@ -14,10 +14,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
-	"mcpx/internal/link"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/upstream"
+	"mcpx/registry/link"
 	"mcpx/registry/live"
+	"mcpx/registry/registrytest"
+	"mcpx/registry/upstream"
 )
 
 func TestOneBadUpstreamCostsOnlyItself(t *testing.T) {
@@ -118,49 +119,6 @@ func TestDeathDuringACallAndAfter(t *testing.T) {
 	}
 }
 
-func TestAnUpstreamThatNeverStarts(t *testing.T) {
-	f := &fake{down: true}
-	inTime(t, f, func(t *testing.T, _ *Registry) {
-		after(200 * time.Second)
-		got := f.times()
-		least, most := 0.0, 0.0
-		for i, wait := range []float64{0, 1, 2, 4, 8, 16, 32, 60} { // each may be a fifth shorter
-			least, most = least+wait*0.8, most+wait
-			if i >= len(got) || got[i] < least || got[i] > most+0.001 {
-				t.Fatalf("attempt %d of %v, want one between %g and %g", i, got, least, most)
-			}
-		}
-	})
-}
-
-func TestAHealthyUpstreamIsStartedAgainAtOnce(t *testing.T) {
-	f := &fake{}
-	inTime(t, f, func(t *testing.T, r *Registry) {
-		ready := func() bool { return r.Catalog().Upstream("a").State == live.Ready }
-		after(10 * time.Second)
-		f.die()
-		after(0)
-		if !ready() || len(f.times()) != 2 {
-			t.Errorf("after the first death: ready %v, attempts at %v", ready(), f.times())
-		}
-		f.die()
-		after(700 * time.Millisecond)
-		if u := r.Catalog().Upstream("a"); u.State != live.Waiting || u.Reason != "died on purpose" {
-			t.Errorf("after the second death it is %s (%s), want it to wait", u.State, u.Reason)
-		}
-		after(300 * time.Millisecond)
-		if !ready() {
-			t.Error("it does not come back within a second")
-		}
-		after(time.Minute) // of health, which forgives everything
-		f.die()
-		after(0)
-		if !ready() {
-			t.Error("after a minute of health it is not started again at once")
-		}
-	})
-}
-
 // TestACallStartsAWaitingUpstreamAfterTheGrace: a call soon after a failed start fails
 // with its reason, a later one starts the upstream at once. So does Ready.
 func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
@@ -174,23 +132,23 @@ func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
 			return err
 		},
 	} {
-		f := &fake{down: true}
+		f := &fake{Down: true}
 		inTime(t, f, func(t *testing.T, r *Registry) {
 			after(20 * time.Second) // attempts at about 0, 1, 3, 7 and 15
 			u := r.Catalog().Upstream("a")
 			after(time.Until(u.RetryAt)) // the next attempt fails now
-			f.set(func(f *fake) { f.down = false })
-			attempts := len(f.times())
+			f.Set(func(f *fake) { f.Down = false })
+			attempts := len(f.Times())
 			after(900 * time.Millisecond)
 			err := use(t.Context(), r)
 			var none *live.Unavailable
-			if !errors.As(err, &none) || none.Reason != "down on purpose" || len(f.times()) != attempts {
-				t.Errorf("%s within the grace: %v, attempts at %v", name, err, f.times())
+			if !errors.As(err, &none) || none.Reason != "down on purpose" || len(f.Times()) != attempts {
+				t.Errorf("%s within the grace: %v, attempts at %v", name, err, f.Times())
 			}
 			after(200 * time.Millisecond)
 			begin := time.Now()
-			if err := use(t.Context(), r); err != nil || len(f.times()) != attempts+1 || time.Since(begin) != 0 {
-				t.Errorf("%s after the grace: %v, attempts at %v", name, err, f.times())
+			if err := use(t.Context(), r); err != nil || len(f.Times()) != attempts+1 || time.Since(begin) != 0 {
+				t.Errorf("%s after the grace: %v, attempts at %v", name, err, f.Times())
 			}
 		})
 	}
@@ -200,9 +158,9 @@ func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
 // A call to any of them waits for startup_timeout at most, although starts wait for
 // each other.
 func TestACallWaitsNoLongerThanAStart(t *testing.T) {
-	f := &fake{silent: true, stops: 4 * time.Second}
-	link.Transports[transportFake] = f.dial
-	defer delete(link.Transports, transportFake)
+	f := &fake{Silent: true, Stops: 4 * time.Second}
+	link.Transports[registrytest.Transport] = f.Dial
+	defer delete(link.Transports, registrytest.Transport)
 	const limit = 5 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		p := &config.Profile{}
@@ -211,7 +169,7 @@ func TestACallWaitsNoLongerThanAStart(t *testing.T) {
 			if i%2 == 1 {
 				isolation = config.PerClient
 			}
-			p.Upstreams = append(p.Upstreams, config.Upstream{Name: fmt.Sprint("u", i), Transport: transportFake, StartupTimeout: limit, Timeout: time.Minute, Isolation: isolation})
+			p.Upstreams = append(p.Upstreams, config.Upstream{Name: fmt.Sprint("u", i), Transport: registrytest.Transport, StartupTimeout: limit, Timeout: time.Minute, Isolation: isolation})
 		}
 		r := New(p, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -239,33 +197,6 @@ func TestACallWaitsNoLongerThanAStart(t *testing.T) {
 		}
 		cancel()
 		running.Wait()
-	})
-}
-
-func TestTheStartupLimit(t *testing.T) {
-	f := &fake{silent: true}
-	inTime(t, f, func(t *testing.T, r *Registry) {
-		after(30*time.Second - time.Millisecond)
-		if u := r.Catalog().Upstream("a"); u.State != live.Starting {
-			t.Errorf("before its limit it is %s (%s)", u.State, u.Reason)
-		}
-		after(2 * time.Millisecond)
-		if u := r.Catalog().Upstream("a"); u.State != live.Waiting || u.Reason != `not ready within 30s (its "startup_timeout")` {
-			t.Errorf("after its limit it is %s (%s)", u.State, u.Reason)
-		}
-	})
-}
-
-// TestAShutdownStartsNothing: the registry stops while an upstream waits for its next
-// start. inTime checks that it is not started.
-func TestAShutdownStartsNothing(t *testing.T) {
-	f := &fake{down: true}
-	inTime(t, f, func(t *testing.T, r *Registry) {
-		after(4 * time.Second)
-		if u := r.Catalog().Upstream("a"); u.State != live.Waiting {
-			t.Errorf("it is %s", u.State)
-		}
-		f.set(func(f *fake) { f.down = false })
 	})
 }
 
@@ -322,18 +253,18 @@ func TestStderrOfAServerThatStarts(t *testing.T) {
 // TestCallsGoAheadOfTheQueue: a server that a call waits for starts at once, however many
 // others hang in front of it. Any other server waits until those have freed their slots.
 func TestCallsGoAheadOfTheQueue(t *testing.T) {
-	good, hangs := &fake{}, &fake{silent: true}
-	link.Transports[transportFake] = func(ctx context.Context, o link.Options) (link.Link, error) {
+	good, hangs := &fake{}, &fake{Silent: true}
+	link.Transports[registrytest.Transport] = func(ctx context.Context, o link.Options) (link.Link, error) {
 		if strings.HasPrefix(o.Upstream.Name, "good") {
-			return good.dial(ctx, o)
+			return good.Dial(ctx, o)
 		}
-		return hangs.dial(ctx, o)
+		return hangs.Dial(ctx, o)
 	}
-	defer delete(link.Transports, transportFake)
+	defer delete(link.Transports, registrytest.Transport)
 	synctest.Test(t, func(t *testing.T) {
 		p := &config.Profile{}
 		add := func(name string) {
-			p.Upstreams = append(p.Upstreams, config.Upstream{Name: name, Transport: transportFake, StartupTimeout: time.Minute, Timeout: time.Minute})
+			p.Upstreams = append(p.Upstreams, config.Upstream{Name: name, Transport: registrytest.Transport, StartupTimeout: time.Minute, Timeout: time.Minute})
 		}
 		for i := range 20 {
 			add(fmt.Sprint("hangs", i))

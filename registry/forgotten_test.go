@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
+	"mcpx/registry/link"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // forgetful is a remote upstream with sessions that it can forget.
@@ -30,6 +30,7 @@ type forgetful struct {
 	ran      map[string]int  // calls that were run
 	refuses  bool            // answers every call with 404
 	isGone   bool            // answers everything with 404
+	forgets  int             // forgets the next sessions right after initialize
 	body     string          // of a 404
 	tools    string          // the list; "": the default
 
@@ -45,7 +46,8 @@ func newForgetful(t *testing.T) *forgetful {
 		defer f.mu.Unlock()
 		f.sessions++
 		id := fmt.Sprint("s", f.sessions)
-		f.known[id] = true
+		f.known[id] = f.forgets == 0
+		f.forgets = max(f.forgets-1, 0)
 		w.Header().Set("Mcp-Session-Id", id)
 		jsonAnswer(w, m.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}`)
 	}
@@ -114,6 +116,7 @@ func (f *forgetful) counts(text string) (sessions, got, ran int) {
 // TestForgottenSession: a call that was answered with 404, because the upstream has forgotten
 // the session, is sent once more in a new session, whoever owns the session.
 func TestForgottenSession(t *testing.T) {
+	forgetAgain := func(f *forgetful) { f.forget(); f.forgets = 2 }
 	const rpcError = `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`
 	for name, row := range map[string]struct {
 		entry  map[string]any
@@ -127,6 +130,11 @@ func TestForgottenSession(t *testing.T) {
 		"of a client":                      {map[string]any{"isolation": "client"}, "no such session", (*forgetful).forget, "", 2, 1},
 		"of a caller":                      {map[string]any{"isolation": "user"}, "no such session", (*forgetful).forget, "", 2, 1},
 		"lazy":                             {map[string]any{"start": "lazy"}, "no such session", (*forgetful).forget, "", 2, 1},
+		"shared, and again":                {nil, "no such session", forgetAgain, "", 2, 3},
+		"of a client, and again":           {map[string]any{"isolation": "client"}, "no such session", forgetAgain, "", 2, 3},
+		"of a caller, and again":           {map[string]any{"isolation": "user"}, "no such session", forgetAgain, "", 2, 3},
+		"lazy, and again":                  {map[string]any{"start": "lazy"}, "no such session", forgetAgain, "", 2, 3},
+		"lazy of a client, and again":      {map[string]any{"start": "lazy", "isolation": "client"}, "no such session", forgetAgain, "", 2, 3},
 		"with a JSON-RPC error":            {nil, rpcError, (*forgetful).forget, "", 2, 1},
 		"with the call's own error":        {nil, strings.Replace(rpcError, "null", "3", 1), (*forgetful).forget, "", 2, 1},
 		"it refuses the call":              {nil, rpcError, func(f *forgetful) { f.refuses = true }, "(HTTP status 404 Not Found: Session not found), and then the new session, too; the call was not made. Try again later", 2, 1},
@@ -151,7 +159,9 @@ func TestForgottenSession(t *testing.T) {
 					if how == "Call" {
 						result, err = r.Call(t.Context(), "a", q)
 					} else {
-						result, err = rpc.Wait(func(done rpc.Done) { r.Send(t.Context(), "a", q, done) })
+						var sent rpc.Result
+						sent, err = rpc.Wait(func(done rpc.Done) { r.Go(t.Context(), "a", q, done) })
+						result = sent.Take()
 					}
 					return string(result), err
 				}
@@ -243,7 +253,7 @@ func TestNotFoundWithoutASession(t *testing.T) {
 // limit.
 func TestSessionsForgottenAgainAndAgain(t *testing.T) {
 	calls, takes := 0, time.Duration(0)
-	f := &fake{pings: never, script: func(l *fakeLink, method, id string, _ []byte) (bool, error) {
+	f := &fake{Pings: never, Script: func(l *fakeLink, method, id string, _ []byte) (bool, error) {
 		if method != "resources/read" {
 			return false, nil
 		}
@@ -251,20 +261,19 @@ func TestSessionsForgottenAgainAndAgain(t *testing.T) {
 			return false, nil
 		}
 		time.AfterFunc(takes, func() {
-			l.broken <- &link.CallEnd{ID: []byte(id), Outcome: link.Forgotten, Reason: "forgotten"}
-			time.AfterFunc(time.Millisecond, func() { l.end(link.ErrSessionLost) })
+			l.Broken <- &link.CallEnd{ID: []byte(id), Outcome: link.Forgotten, Reason: "forgotten"}
+			time.AfterFunc(time.Millisecond, func() { l.End(link.ErrSessionLost) })
 		})
 		return true, nil
 	}}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		for i := range 5 {
-			after(2 * time.Second)
 			if _, err := r.Call(t.Context(), "a", upstream.Request{Method: "resources/read"}); err != nil {
 				t.Errorf("call %d: %v", i, err)
 			}
 		}
 		takes = 40 * time.Second
-		f.set(func(f *fake) { f.takes = time.Minute })
+		f.Set(func(f *fake) { f.Takes = time.Minute })
 		begin := time.Now()
 		_, err := r.Call(t.Context(), "a", upstream.Request{Method: "resources/read", Meta: []byte("{}"), Begun: begin})
 		var late *upstream.Timeout
@@ -272,4 +281,97 @@ func TestSessionsForgottenAgainAndAgain(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(begin), err)
 		}
 	}, func(c *config.Upstream) { c.MaxTimeout = 50 * time.Second })
+}
+
+// amnesiac is a fake upstream that forgets its sessions.
+type amnesiac struct {
+	fake
+	atReady bool               // it forgets a session when mcpx has read its lists, not before
+	left    int                // how many sessions it forgets at their start
+	refuses bool               // it forgets the session of the next call
+	lost    map[*fakeLink]bool // the sessions that it has forgotten
+}
+
+func newAmnesiac(atReady bool) *amnesiac {
+	a := &amnesiac{atReady: atReady, lost: map[*fakeLink]bool{}}
+	a.Pings, a.Script = never, a.handle
+	return a
+}
+
+func (a *amnesiac) handle(l *fakeLink, method, id string, _ []byte) (bool, error) {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
+	end := func() { l.End(link.ErrSessionLost) }
+	switch {
+	case method == "tools/list" && a.left > 0:
+		a.left--
+		a.lost[l] = true
+		if a.atReady {
+			time.AfterFunc(time.Microsecond, end)
+			return false, nil
+		}
+		end()
+		return true, nil
+	case method == "resources/read" && a.lost[l]:
+		end()
+		return true, rpc.ErrClosed // not sent
+	case method == "resources/read" && a.refuses:
+		a.refuses = false
+		l.Broken <- &link.CallEnd{ID: []byte(id), Outcome: link.Forgotten, Reason: "forgotten"}
+		time.AfterFunc(time.Microsecond, end)
+		return true, nil
+	}
+	return false, nil
+}
+
+// TestSessionsForgottenAtTheStart: mcpx replaces a session that the upstream forgets at once, and
+// calls wait. If the upstream forgets session after session, mcpx waits longer and longer. A call
+// that succeeds starts the count again.
+func TestSessionsForgottenAtTheStart(t *testing.T) {
+	for name, atReady := range map[string]bool{"before it is ready": false, "when it is ready": true} {
+		t.Run(name, func(t *testing.T) {
+			a, read := newAmnesiac(atReady), upstream.Request{Method: "resources/read"}
+			inTime(t, &a.fake, func(t *testing.T, r *Registry) {
+				for round := range 3 {
+					a.Set(func(*fake) { a.left, a.refuses = 2, true })
+					begin := time.Now()
+					if _, err := r.Call(t.Context(), "a", read); err != nil {
+						t.Errorf("round %d: %v", round, err)
+					}
+					if took := time.Since(begin); took > time.Millisecond {
+						t.Errorf("round %d: the call waited for %s", round, took)
+					}
+					if n, want := len(a.Times()), 1+3*(round+1); n != want {
+						t.Errorf("round %d: %d sessions so far, want %d", round, n, want)
+					}
+				}
+				before := len(a.Times())
+				a.Set(func(*fake) { a.left, a.refuses = 1000, true })
+				if _, err := r.Call(t.Context(), "a", read); err == nil {
+					t.Error("a call succeeds without a session")
+				}
+				if n := len(a.Times()) - before; n != 3 {
+					t.Errorf("%d sessions at once, want 3", n)
+				}
+				after(10 * time.Second)
+				if n := len(a.Times()) - before; n != 6 { // after 1, 2 and 4 s, or a little less
+					t.Errorf("%d sessions in 10 s, want 6: %.1f", n, a.Times())
+				}
+			})
+		})
+	}
+}
+
+// TestForgottenWhileTheCacheIsFilled: a lazy upstream that forgets its first sessions is listed,
+// and then stopped.
+func TestForgottenWhileTheCacheIsFilled(t *testing.T) {
+	a := newAmnesiac(false)
+	a.left = 2
+	inTime(t, &a.fake, func(t *testing.T, r *Registry) {
+		after(time.Millisecond)
+		expect(t, r, &a.fake, live.Idle, 3)
+		if r.Catalog().Upstream("a").ListedAt.IsZero() {
+			t.Error("it is not listed")
+		}
+	}, lazy)
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
-	"mcpx/internal/link"
 	"mcpx/internal/listcache"
 	"mcpx/internal/mcptest"
+	"mcpx/registry/link"
 	"mcpx/registry/live"
+	"mcpx/registry/registrytest"
 )
 
-// never is an interval that does not end in a test. A process gets no pings.
-const never = 1000 * time.Hour
+// never is an interval that does not end in a test.
+const never = registrytest.Never
 
 // lazy makes an upstream start on first use.
 func lazy(u *config.Upstream) { u.Start, u.IdleStop = config.StartLazy, 15*time.Minute }
@@ -30,8 +31,8 @@ func lazy(u *config.Upstream) { u.Start, u.IdleStop = config.StartLazy, 15*time.
 // expect fails unless the upstream is in a state and was dialled so many times.
 func expect(t *testing.T, r *Registry, f *fake, state live.State, dialled int) {
 	t.Helper()
-	if u := r.Catalog().Upstream("a"); u.State != state || len(f.times()) != dialled {
-		t.Fatalf("it is %s (%s), and was dialled %d times; want %s and %d", u.State, u.Reason, len(f.times()), state, dialled)
+	if u := r.Catalog().Upstream("a"); u.State != state || len(f.Times()) != dialled {
+		t.Fatalf("it is %s (%s), and was dialled %d times; want %s and %d", u.State, u.Reason, len(f.Times()), state, dialled)
 	}
 }
 
@@ -46,7 +47,7 @@ func mustCallFake(t *testing.T, r *Registry) {
 // TestLazyWithoutCache: it is started once in the background to be listed, then stopped,
 // and started again by a call.
 func TestLazyWithoutCache(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		expect(t, r, f, live.Idle, 1)
 		u := r.Catalog().Upstream("a")
@@ -77,11 +78,11 @@ type startOrder struct {
 
 // watch makes f record its starts.
 func (s *startOrder) watch(f *fake) {
-	link.Transports[transportFake] = func(ctx context.Context, o link.Options) (link.Link, error) {
+	link.Transports[registrytest.Transport] = func(ctx context.Context, o link.Options) (link.Link, error) {
 		s.mu.Lock()
 		s.names = append(s.names, o.Upstream.Name)
 		s.mu.Unlock()
-		return f.dial(ctx, o)
+		return f.Dial(ctx, o)
 	}
 }
 
@@ -94,7 +95,7 @@ func (s *startOrder) got() string {
 
 // withUpstreams returns the profile of the test with upstreams of these names instead.
 func withUpstreams(names string, change func(u *config.Upstream)) *config.Profile {
-	p := profileOf(change)
+	p := registrytest.Profile(change)
 	one := p.Upstreams[0]
 	p.Upstreams = nil
 	for _, name := range strings.Fields(names) {
@@ -107,11 +108,11 @@ func withUpstreams(names string, change func(u *config.Upstream)) *config.Profil
 // TestFills: upstreams without a cache are listed in the background, as many at once as may
 // start, and without a pause. Eager upstreams go first. Each one is stopped at once.
 func TestFills(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		var order startOrder
 		order.watch(f)
-		f.set(func(f *fake) { f.starts = time.Second })
+		f.Set(func(f *fake) { f.Starts = time.Second })
 		p := withUpstreams("a b c d e", lazy)
 		r.Apply(p)
 		synctest.Wait()
@@ -133,14 +134,14 @@ func TestFills(t *testing.T) {
 		if got := strings.Fields(order.got()); len(got) != 6 { // a was listed before
 			t.Errorf("%q were started, want each once", got)
 		}
-		r.Apply(profileOf(lazy))
+		r.Apply(registrytest.Profile(lazy))
 	}, lazy)
 }
 
 // TestFillsDuringAReload: a reload removes upstreams while they are listed, or wait for that. They
 // are not started again. inTime checks the same when mcpx stops.
 func TestFillsDuringAReload(t *testing.T) {
-	f := &fake{pings: never, starts: time.Second}
+	f := &fake{Pings: never, Starts: time.Second}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		r.Apply(withUpstreams("a b c d e f g", lazy))
 		after(500 * time.Millisecond)
@@ -151,7 +152,7 @@ func TestFillsDuringAReload(t *testing.T) {
 				t.Errorf("%s is %s, listed at %s", u.Name, u.State, u.ListedAt)
 			}
 		}
-		if n := len(f.times()); n > 4 { // those that started before the reload, and the two
+		if n := len(f.Times()); n > 4 { // those that started before the reload, and the two
 			t.Errorf("%d were started", n)
 		}
 		r.Apply(withUpstreams("a b c d e f g h i j", lazy))
@@ -162,7 +163,7 @@ func TestFillsDuringAReload(t *testing.T) {
 // TestFillWithARequest: a request that comes while an upstream is being listed uses that process.
 // The other upstreams do not wait until the process ends.
 func TestFillWithARequest(t *testing.T) {
-	f := &fake{pings: never, starts: time.Second}
+	f := &fake{Pings: never, Starts: time.Second}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		mustCallFake(t, r)
 		r.Apply(withUpstreams("a b c", lazy))
@@ -185,8 +186,8 @@ func TestFillWithARequest(t *testing.T) {
 // started.
 func TestLazyWithCache(t *testing.T) {
 	folder := t.TempDir()
-	inTime(t, &fake{pings: never, cache: listcache.New(folder, folder+"-key", zerolog.Nop())}, func(t *testing.T, _ *Registry) { after(time.Second) }, func(u *config.Upstream) { u.Command = "x" })
-	second := &fake{pings: never, cache: listcache.New(folder, folder+"-key", zerolog.Nop())}
+	inTime(t, &fake{Pings: never, Cache: listcache.New(folder, folder+"-key", zerolog.Nop())}, func(t *testing.T, _ *Registry) { after(time.Second) }, func(u *config.Upstream) { u.Command = "x" })
+	second := &fake{Pings: never, Cache: listcache.New(folder, folder+"-key", zerolog.Nop())}
 	inTime(t, second, func(t *testing.T, r *Registry) {
 		expect(t, r, second, live.Idle, 0)
 		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil || u.ListedAt.IsZero() || !u.Has("tools") || u.InFirstStart() {
@@ -205,7 +206,7 @@ func TestLazyWithCache(t *testing.T) {
 		all.Wait()
 		expect(t, r, second, live.Ready, 1)
 	}, lazy, func(u *config.Upstream) { u.Command = "x" })
-	third := &fake{pings: never, cache: listcache.New(folder, folder+"-key", zerolog.Nop())}
+	third := &fake{Pings: never, Cache: listcache.New(folder, folder+"-key", zerolog.Nop())}
 	inTime(t, third, func(t *testing.T, r *Registry) { expect(t, r, third, live.Idle, 1) }, lazy, func(u *config.Upstream) { u.Command = "another" })
 }
 
@@ -227,7 +228,7 @@ func TestUnusableCacheIsLogged(t *testing.T) {
 
 func TestIdleStopSparesUsers(t *testing.T) {
 	t.Run("a long call", func(t *testing.T) {
-		f := &fake{pings: never, takes: 2 * time.Hour, progress: 30 * time.Second}
+		f := &fake{Pings: never, Takes: 2 * time.Hour, Progress: 30 * time.Second}
 		inTime(t, f, func(t *testing.T, r *Registry) {
 			done := make(chan error, 1)
 			go func() {
@@ -244,7 +245,7 @@ func TestIdleStopSparesUsers(t *testing.T) {
 		}, lazy, func(u *config.Upstream) { u.MaxTimeout = 3 * time.Hour })
 	})
 	t.Run("a subscription", func(t *testing.T) {
-		f := &fake{pings: never}
+		f := &fake{Pings: never}
 		inTime(t, f, func(t *testing.T, r *Registry) {
 			c := newRecorder("one")
 			r.Attach(c)
@@ -259,21 +260,21 @@ func TestIdleStopSparesUsers(t *testing.T) {
 		}, lazy)
 	})
 	t.Run("eager without an idle time", func(t *testing.T) {
-		f := &fake{pings: never}
+		f := &fake{Pings: never}
 		inTime(t, f, func(t *testing.T, r *Registry) {
 			after(24 * time.Hour)
 			expect(t, r, f, live.Ready, 1)
 		})
 	})
 	t.Run("eager with an idle time", func(t *testing.T) {
-		f := &fake{pings: never}
+		f := &fake{Pings: never}
 		inTime(t, f, func(t *testing.T, r *Registry) {
 			expect(t, r, f, live.Ready, 1)
 			after(2 * time.Hour)
 			expect(t, r, f, live.Idle, 1)
 			mustCallFake(t, r)
 			expect(t, r, f, live.Ready, 2)
-			f.die() // an eager one is restarted
+			f.Die() // an eager one is restarted
 			after(time.Second)
 			expect(t, r, f, live.Ready, 3)
 		}, func(u *config.Upstream) { u.IdleStop = time.Hour })
@@ -283,16 +284,16 @@ func TestIdleStopSparesUsers(t *testing.T) {
 // TestLazyFailures: a lazy upstream that dies or does not start waits for the next call, which
 // may come at once after its death.
 func TestLazyFailures(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		mustCallFake(t, r)
-		f.die()
+		f.Die()
 		after(time.Hour)
 		expect(t, r, f, live.Idle, 2)
 		if u := r.Catalog().Upstream("a"); u.Reason != "died on purpose" || u.Tool("t2") == nil {
 			t.Errorf("after its death: %+v", u)
 		}
-		f.set(func(f *fake) { f.down = true })
+		f.Set(func(f *fake) { f.Down = true })
 		for range 2 {
 			var down *live.Unavailable
 			if _, err := call(t.Context(), r, nil); !errors.As(err, &down) || down.Reason != "down on purpose" {
@@ -301,10 +302,10 @@ func TestLazyFailures(t *testing.T) {
 			after(time.Hour)
 		}
 		expect(t, r, f, live.Waiting, 4)
-		f.set(func(f *fake) { f.down = false })
+		f.Set(func(f *fake) { f.Down = false })
 		mustCallFake(t, r)
 		expect(t, r, f, live.Ready, 5)
-		f.die()
+		f.Die()
 		synctest.Wait()
 		mustCallFake(t, r)
 		expect(t, r, f, live.Ready, 6)
@@ -314,7 +315,7 @@ func TestLazyFailures(t *testing.T) {
 // TestCallsDuringIdleStop: a call that comes while the process is being stopped goes to
 // the next one.
 func TestCallsDuringIdleStop(t *testing.T) {
-	f := &fake{pings: never, stops: 2 * time.Second}
+	f := &fake{Pings: never, Stops: 2 * time.Second}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		mustCallFake(t, r)
 		session := r.Catalog().Upstream("a").Session
@@ -327,16 +328,16 @@ func TestCallsDuringIdleStop(t *testing.T) {
 // TestApplyKeepsIdleTime: a reload that does not change the idle time does not begin it
 // again, and a process that only fills the cache stops as soon as without a reload.
 func TestApplyKeepsIdleTime(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		r.Apply(profileOf(lazy, func(u *config.Upstream) { u.IdleStop = time.Hour }))
+		r.Apply(registrytest.Profile(lazy, func(u *config.Upstream) { u.IdleStop = time.Hour }))
 		after(2 * fillTime)
 		expect(t, r, f, live.Idle, 1)
-		r.Apply(profileOf(lazy))
+		r.Apply(registrytest.Profile(lazy))
 		mustCallFake(t, r)
 		for range 5 {
 			after(5 * time.Minute)
-			r.Apply(profileOf(lazy, func(u *config.Upstream) { u.Description = time.Now().String() }))
+			r.Apply(registrytest.Profile(lazy, func(u *config.Upstream) { u.Description = time.Now().String() }))
 		}
 		synctest.Wait()
 		expect(t, r, f, live.Idle, 2)

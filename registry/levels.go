@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"mcpx/internal/rawjson"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // LogLevels are the log levels of MCP, the most verbose first.
@@ -66,7 +66,7 @@ func (r *Registry) sendLevel(sessions ...*live.Session) {
 	}
 	done := make(chan struct{}, len(sessions))
 	for _, s := range sessions {
-		if !s.Go(func() {
+		if !s.Background(func() {
 			r.sendLevelTo(s)
 			done <- struct{}{}
 		}) {

@@ -10,6 +10,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/registry/live"
+	"mcpx/registry/registrytest"
 )
 
 // TestLevelsOfTwoClients: the upstream has the most verbose level that any client
@@ -23,7 +24,7 @@ func TestLevelsOfTwoClients(t *testing.T) {
 		r.Attach(two)
 		level := func(when, want string) {
 			t.Helper()
-			if got := get(f, &last); got != want {
+			if got := registrytest.Get(f, &last); got != want {
 				t.Fatalf("%s: the upstream is left with %s, want %s", when, got, want)
 			}
 		}
@@ -32,8 +33,8 @@ func TestLevelsOfTwoClients(t *testing.T) {
 		r.SetLevel(two, "debug")
 		r.SetLevel(one, "error")
 		level("two clients", "debug")
-		f.set(func(*fake) { last = "" })
-		f.die()
+		f.Set(func(*fake) { last = "" })
+		f.Die()
 		after(time.Second)
 		level("restarted", "debug")
 		r.Remove(two)(t.Context())
@@ -76,7 +77,7 @@ func TestALevelWhileASessionOpens(t *testing.T) {
 			both.Wait()
 			synctest.Wait()
 			for _, s := range r.owned.sessionsOf("a") {
-				if got := get(f, &s.Link.(*fakeLink).level); got != "debug" {
+				if got := registrytest.Get(f, &s.Link.(*fakeLink).Level); got != "debug" {
 					t.Fatalf("time %d: its session is left with %s", i, got)
 				}
 			}
@@ -91,20 +92,20 @@ func TestALevelWhileASessionOpens(t *testing.T) {
 func TestSetLevelWaitsForTheUpstream(t *testing.T) {
 	last := ""
 	f := loggingFake(&last)
-	f.starts, f.takes = time.Second, levelTime/2
+	f.Starts, f.Takes = time.Second, levelTime/2
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		c := newRecorder("one")
 		r.Attach(c)
 		r.SetLevel(c, "debug") // the upstream is not there yet
 		u := r.Settled(t.Context(), "a")
-		f.set(func(*fake) {
+		f.Set(func(*fake) {
 			if u.State != live.Ready || last != "debug" {
 				t.Errorf("a new session is %s with level %q", u.State, last)
 			}
 		})
 		after(sideTime) // the first SetLevel and the start may both send the level, one after the other
 		for takes, want := range map[time.Duration]time.Duration{levelTime / 2: levelTime / 2, sideTime / 2: levelTime} {
-			f.set(func(f *fake) { f.takes = takes })
+			f.Set(func(f *fake) { f.Takes = takes })
 			begin := time.Now()
 			r.SetLevel(c, "info")
 			if took := time.Since(begin); took != want {

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/child"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/upstream"
+	"mcpx/registry/child"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // Limits of the messages that are recorded.

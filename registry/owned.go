@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // ownedUpstreams is the table of upstreams with one owner. With isolation "client", a client

@@ -16,8 +16,9 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/registrytest"
+	"mcpx/registry/upstream"
 )
 
 // recorderOf is a recorder that a caller uses.
@@ -92,7 +93,7 @@ func TestUserUpstreamsRest(t *testing.T) {
 		if _, err := call(t.Context(), r, ann); err != nil {
 			t.Fatal(err)
 		}
-		if u := r.For(ann).Catalog().Upstream("a"); u.State != live.Ready || len(f.times()) != 1 {
+		if u := r.For(ann).Catalog().Upstream("a"); u.State != live.Ready || len(f.Times()) != 1 {
 			t.Errorf("after a call: %s", u.State)
 		}
 		expect(t, r, f, live.Idle, 1) // for others
@@ -103,15 +104,15 @@ func TestUserUpstreamsRest(t *testing.T) {
 		if _, err := call(t.Context(), r, ann); err != nil {
 			t.Fatal(err)
 		}
-		if len(f.times()) != 2 {
-			t.Errorf("dialled %d times", len(f.times()))
+		if len(f.Times()) != 2 {
+			t.Errorf("dialled %d times", len(f.Times()))
 		}
 	}, perUser)
 }
 
 // TestUserUpstreamsAreBounded: callers that are gone make room for others.
 func TestUserUpstreamsAreBounded(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		for i := range maxCallers {
 			if err := r.For(recorderOf("1", fmt.Sprint("caller ", i))).ensureOwn(t.Context(), "a"); err != nil {
@@ -132,7 +133,7 @@ func TestUserUpstreamsAreBounded(t *testing.T) {
 
 // TestApplyToUsers: a reload changes callers' own upstreams like any other.
 func TestApplyToUsers(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		ann := recorderOf("1", "ann")
 		must := func() {
@@ -143,39 +144,39 @@ func TestApplyToUsers(t *testing.T) {
 			synctest.Wait()
 		}
 		must()
-		r.Apply(profileOf(perUser, func(u *config.Upstream) { u.Description = "new" }))
+		r.Apply(registrytest.Profile(perUser, func(u *config.Upstream) { u.Description = "new" }))
 		must()
-		if u := r.For(ann).Catalog().Upstream("a"); u.Description != "new" || len(f.times()) != 1 {
-			t.Errorf("%q, dialled %d times", u.Description, len(f.times()))
+		if u := r.For(ann).Catalog().Upstream("a"); u.Description != "new" || len(f.Times()) != 1 {
+			t.Errorf("%q, dialled %d times", u.Description, len(f.Times()))
 		}
-		r.Apply(profileOf(perUser, newCommand))
+		r.Apply(registrytest.Profile(perUser, newCommand))
 		must()
-		if len(f.times()) != 2 {
-			t.Errorf("dialled %d times", len(f.times()))
+		if len(f.Times()) != 2 {
+			t.Errorf("dialled %d times", len(f.Times()))
 		}
 		r.Apply(&config.Profile{})
 		if _, err := call(t.Context(), r, ann); err == nil || len(r.owned.byKey) != 0 {
 			t.Errorf("%v, %d are left", err, len(r.owned.byKey))
 		}
-		r.Apply(profileOf(perUser))
+		r.Apply(registrytest.Profile(perUser))
 	}, perUser)
 }
 
 // TestApplyWhileTheSharedSessionRuns: a reload that replaces a session that serves callers
 // without a name replaces those of the others too.
 func TestApplyWhileTheSharedSessionRuns(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		for i, c := range []*recorder{newRecorder("nobody"), recorderOf("1", "ann")} {
-			if _, err := call(t.Context(), r, c); err != nil || len(f.times()) != i+1 {
-				t.Errorf("%v, dialled %d times", err, len(f.times()))
+			if _, err := call(t.Context(), r, c); err != nil || len(f.Times()) != i+1 {
+				t.Errorf("%v, dialled %d times", err, len(f.Times()))
 			}
 		}
-		r.Apply(profileOf(perUser, newCommand))
+		r.Apply(registrytest.Profile(perUser, newCommand))
 		synctest.Wait()
-		before := len(f.times())
-		if _, err := call(t.Context(), r, recorderOf("1", "ann")); err != nil || len(f.times()) != before+1 {
-			t.Errorf("%v, dialled %d times, before %d", err, len(f.times()), before)
+		before := len(f.Times())
+		if _, err := call(t.Context(), r, recorderOf("1", "ann")); err != nil || len(f.Times()) != before+1 {
+			t.Errorf("%v, dialled %d times, before %d", err, len(f.Times()), before)
 		}
 	}, perUser)
 }
@@ -199,8 +200,8 @@ func TestUnnamedSessionRests(t *testing.T) {
 // TestHangingStartsOfOthers: callers whose starts hang delay the start of another caller, but
 // not for long.
 func TestHangingStartsOfOthers(t *testing.T) {
-	f := &fake{pings: never, script: func(l *fakeLink, _, _ string, _ []byte) (bool, error) {
-		return l.caller != "ann", nil // the others get no answer
+	f := &fake{Pings: never, Script: func(l *fakeLink, _, _ string, _ []byte) (bool, error) {
+		return l.Caller != "ann", nil // the others get no answer
 	}}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		var calls sync.WaitGroup
@@ -223,19 +224,19 @@ func TestHangingStartsOfOthers(t *testing.T) {
 
 // TestForwardedHeadersSeparateSessions: a session is for one caller and one set of headers.
 func TestForwardedHeadersSeparateSessions(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		with := func(caller, value string) *recorder {
 			c := recorderOf("1", caller)
-			c.caller.Headers = map[string]string{"X-Token": value, "X-Other": fmt.Sprint(len(f.times()))}
+			c.caller.Headers = map[string]string{"X-Token": value, "X-Other": fmt.Sprint(len(f.Times()))}
 			return c
 		}
 		for _, row := range []struct {
 			caller, value string
 			dialled       int
 		}{{"ann", "one", 1}, {"ann", "one", 1}, {"bob", "one", 2}, {"ann", "two", 3}, {"", "one", 4}, {"ann", "one", 4}} {
-			if _, err := call(t.Context(), r, with(row.caller, row.value)); err != nil || len(f.times()) != row.dialled {
-				t.Errorf("%s with %s: %v, dialled %d times", row.caller, row.value, err, len(f.times()))
+			if _, err := call(t.Context(), r, with(row.caller, row.value)); err != nil || len(f.Times()) != row.dialled {
+				t.Errorf("%s with %s: %v, dialled %d times", row.caller, row.value, err, len(f.Times()))
 			}
 		}
 		for _, c := range []upstream.Client{with("ann", ""), recorderOf("1", "ann"), newRecorder("1"), nil} {

@@ -14,14 +14,14 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/tasks"
-	"mcpx/internal/telemetry"
 	"mcpx/registry/live"
 )
 
 // Registry holds the upstreams of one profile.
 type Registry struct {
-	schema  string            // the name of the profile
-	tracer  *telemetry.Tracer // nil: none
+	Tracer Tracer // records spans of requests; nil: none; set before the first request
+
+	schema  string // the name of the profile
 	log     zerolog.Logger
 	catalog atomic.Pointer[Catalog]
 	changed live.Changes // lists that clients must be notified of
@@ -46,7 +46,6 @@ type Options = live.Options
 func New(profile *config.Profile, o Options) *Registry {
 	r := &Registry{
 		schema:       profile.Name,
-		tracer:       o.Tracer,
 		log:          o.Log,
 		changed:      live.NewChanges(),
 		clients:      clients{attached: map[string]*attached{}, subscribed: map[sessionKey]map[string]*subscription{}},

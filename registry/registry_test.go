@@ -14,11 +14,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
-	"mcpx/internal/auth"
-	"mcpx/internal/child"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/upstream"
+	"mcpx/registry/child"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 func TestMain(m *testing.M) {
@@ -48,9 +47,6 @@ func runWith(t *testing.T, o Options, upstreams map[string]any) (*Registry, *log
 	l := newLog()
 	w := child.NewWatcher(zerolog.New(l))
 	o.Log, o.Version, o.MessageBytes, o.ConnectsAtOnce, o.Watcher = zerolog.New(l), "1.2.3", 1<<20, 2, w
-	if o.Accounts == nil {
-		o.Accounts = accountsIn(t)
-	}
 	r := New(&c.Profiles[0], o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
@@ -68,12 +64,6 @@ func runWith(t *testing.T, o Options, upstreams map[string]any) (*Registry, *log
 		}
 	})
 	return r, l
-}
-
-// accountsIn returns accounts whose tokens are in a folder of the test.
-func accountsIn(t *testing.T) *auth.Accounts {
-	t.Helper()
-	return auth.New(auth.NewFiles(filepath.Join(t.TempDir(), "tokens"), auth.KindFile, nil), zerolog.Nop())
 }
 
 // Times of package live.

@@ -18,11 +18,11 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
-	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
+	"mcpx/registry/link"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // remote is a real MCP server over Streamable HTTP, and over legacy SSE at /sse.
@@ -296,7 +296,6 @@ func TestRemoteReasons(t *testing.T) {
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	const oauth = `Bearer resource_metadata="http://127.0.0.1:1/metadata"`
-	const signIn = "needs sign-in, but its sign-in cannot be used: "
 	const forgotten, late = "the server has forgotten the session (HTTP status 404 Not Found)", `not ready within 200ms (its "startup_timeout")`
 	silent := func(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() }
 	rows := map[string]struct {
@@ -304,14 +303,11 @@ func TestRemoteReasons(t *testing.T) {
 		reason string
 		cause  link.Cause
 	}{
-		"nobody":           {map[string]any{"url": "http://127.0.0.1:1/mcp"}, "nothing listens on 127.0.0.1:1 (connection refused)", link.CauseUnreachable},
-		"unknown host":     {map[string]any{"url": "http://nowhere.invalid/mcp"}, "host nowhere.invalid was not found", link.CauseUnreachable},
-		"certificate":      {map[string]any{"url": secure.URL}, "its certificate is not trusted: ", ""},
-		"OAuth":            {entry(denied(oauth)), signIn, ""},
-		"OAuth SSE":        {entry(denied(oauth), "type", "sse"), signIn, ""},
-		"OAuth off":        {entry(denied(oauth), "auth", map[string]string{"flow": "none"}), "authentication failed: HTTP status 401 Unauthorized; check its headers", link.CauseAuth},
-		"OAuth with a key": {entry(denied(oauth), "headers", map[string]string{"Authorization": "Bearer old"}), "authentication failed: HTTP status 401 Unauthorized; check its headers", link.CauseAuth},
-		"Basic":            {entry(denied("Basic")), "authentication failed: HTTP status 401 Unauthorized; check its headers", link.CauseAuth},
+		"nobody":       {map[string]any{"url": "http://127.0.0.1:1/mcp"}, "nothing listens on 127.0.0.1:1 (connection refused)", link.CauseUnreachable},
+		"unknown host": {map[string]any{"url": "http://nowhere.invalid/mcp"}, "host nowhere.invalid was not found", link.CauseUnreachable},
+		"certificate":  {map[string]any{"url": secure.URL}, "its certificate is not trusted: ", ""},
+		"OAuth alone":  {entry(denied(oauth)), "authentication failed: HTTP status 401 Unauthorized; check its headers", link.CauseAuth},
+		"Basic":        {entry(denied("Basic")), "authentication failed: HTTP status 401 Unauthorized; check its headers", link.CauseAuth},
 		"wrong key": {
 			map[string]any{"url": newRemote(t).URL, "headers": map[string]string{"Authorization": "Bearer sentinel-secret"}},
 			"authentication failed: HTTP status 401 Unauthorized: no key; check its headers", link.CauseAuth,

@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // TestModernUpstream: an upstream of 2026-07-28 is listed, called and subscribed to, and

@@ -10,7 +10,8 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
+	"mcpx/registry/registrytest"
+	"mcpx/registry/upstream"
 )
 
 func TestCallsShareOneSession(t *testing.T) {
@@ -70,15 +71,15 @@ func TestTooLongAMessageEndsTheSession(t *testing.T) {
 // TestAPanicInAWaitingCall: a call that waits for something has a goroutine of its
 // own. A panic there ends the call, not the process.
 func TestAPanicInAWaitingCall(t *testing.T) {
-	inTime(t, modernFake(), func(t *testing.T, r *Registry) {
+	inTime(t, registrytest.Modern(), func(t *testing.T, r *Registry) {
 		_, err := rpc.Wait(func(done rpc.Done) {
-			r.Send(t.Context(), "a", upstream.Request{Method: "tools/call", Client: panickyClient{newRecorder("A")}}, done)
+			r.Go(t.Context(), "a", upstream.Request{Method: "tools/call", Client: panickyClient{newRecorder("A")}}, done)
 		})
 		if err == nil {
 			t.Error("the call did not fail")
 		}
 		ended := make(chan struct{})
-		r.Send(t.Context(), "a", upstream.Request{Method: "tools/call", Client: newRecorder("B")}, func([]byte, []byte, error) {
+		r.Go(t.Context(), "a", upstream.Request{Method: "tools/call", Client: newRecorder("B")}, func(rpc.Result, error) {
 			defer close(ended)
 			panic("on purpose")
 		})

@@ -15,11 +15,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
-	"mcpx/internal/link"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
+	"mcpx/registry/link"
 	"mcpx/registry/live"
+	"mcpx/registry/registrytest"
+	"mcpx/registry/upstream"
 )
 
 func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
@@ -133,10 +134,10 @@ func TestSessionsOfSessionlessClientsExpire(t *testing.T) {
 		dialed int // for a call, 50 s, a call, and the session's end
 	}{
 		{"a short call", &fake{}, 2},
-		{"a call of nearly a minute", &fake{takes: sessionlessIdle - time.Second}, 2},
-		{"a call of more than a minute", &fake{takes: sessionlessIdle + 10*time.Second, progress: 10 * time.Second}, 2},
-		{"a slow start", &fake{starts: sessionlessIdle + 10*time.Second}, 2},
-		{"a stream that stays open", modernFake(), 3}, // the first one gets initialize before
+		{"a call of nearly a minute", &fake{Takes: sessionlessIdle - time.Second}, 2},
+		{"a call of more than a minute", &fake{Takes: sessionlessIdle + 10*time.Second, Progress: 10 * time.Second}, 2},
+		{"a slow start", &fake{Starts: sessionlessIdle + 10*time.Second}, 2},
+		{"a stream that stays open", registrytest.Modern(), 3}, // the first one gets initialize before
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, c.f, func(t *testing.T, r *Registry) {
@@ -148,7 +149,7 @@ func TestSessionsOfSessionlessClientsExpire(t *testing.T) {
 					}
 					after(sessionlessIdle - 10*time.Second)
 				}
-				if n := len(c.f.times()); n != c.dialed {
+				if n := len(c.f.Times()); n != c.dialed {
 					t.Errorf("it was dialled %d times, want %d", n, c.dialed)
 				}
 				after(11*time.Second + sessionlessIdle/4) // its use is checked so often
@@ -163,7 +164,7 @@ func TestSessionsOfSessionlessClientsExpire(t *testing.T) {
 // TestSessionsOfClientsThatLeave: a client may leave while its call is about to open a session.
 // Nothing of it is left.
 func TestSessionsOfClientsThatLeave(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		c := newRecorder("one")
 		r.Attach(c)
@@ -196,7 +197,7 @@ func TestSessionsOfClientsThatLeave(t *testing.T) {
 func TestPerClientSessionsDoNotNeedTheSharedOne(t *testing.T) {
 	f := &fake{}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		shared := f.current
+		shared := f.Current
 		call := func(c upstream.Client) error {
 			_, err := call(t.Context(), r, c)
 			return err
@@ -207,23 +208,23 @@ func TestPerClientSessionsDoNotNeedTheSharedOne(t *testing.T) {
 		if err := call(one); err != nil {
 			t.Fatal(err)
 		}
-		f.set(func(f *fake) { f.down = true })
-		shared.end(&link.Failure{Reason: "died on purpose"})
+		f.Set(func(f *fake) { f.Down = true })
+		shared.End(&link.Failure{Reason: "died on purpose"})
 		after(0)
 		if err := call(one); err != nil {
 			t.Errorf("with a session of its own: %v", err)
 		}
-		dialled := len(f.times())
+		dialled := len(f.Times())
 		var unavailable *live.Unavailable
 		for range 10 {
 			if err := call(two); !errors.As(err, &unavailable) {
 				t.Errorf("without one: %v", err)
 			}
 		}
-		if n := len(f.times()) - dialled; n != 1 {
+		if n := len(f.Times()) - dialled; n != 1 {
 			t.Errorf("10 calls in a row dialled %d times", n)
 		}
-		f.set(func(f *fake) { f.down, f.dialled = false, nil })
+		f.Set(func(f *fake) { f.Down, f.Dialled = false, nil })
 		<-time.After(retryGrace)
 		if err := call(two); err != nil {
 			t.Errorf("once it can be reached: %v", err)
@@ -235,20 +236,20 @@ func TestPerClientSessionsDoNotNeedTheSharedOne(t *testing.T) {
 // send it. The call is then made over the next session, as Call does it.
 func TestACallThatWasNotSent(t *testing.T) {
 	calls := 0
-	f := &fake{script: func(l *fakeLink, method, id string, _ []byte) (bool, error) {
+	f := &fake{Script: func(l *fakeLink, method, id string, _ []byte) (bool, error) {
 		if method != "tools/call" {
 			return false, nil
 		}
 		if calls++; calls > 1 {
 			return false, nil
 		}
-		l.broken <- &link.CallEnd{ID: []byte(id), Outcome: link.NotSent}
-		time.AfterFunc(time.Second, func() { l.end(&link.Failure{Reason: "unreachable"}) })
+		l.Broken <- &link.CallEnd{ID: []byte(id), Outcome: link.NotSent}
+		time.AfterFunc(time.Second, func() { l.End(&link.Failure{Reason: "unreachable"}) })
 		return true, nil
 	}}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		_, err := rpc.Wait(func(done rpc.Done) {
-			r.Send(t.Context(), "a", upstream.Request{Method: "tools/call", Client: newRecorder("A")}, done)
+			r.Go(t.Context(), "a", upstream.Request{Method: "tools/call", Client: newRecorder("A")}, done)
 		})
 		if err != nil || calls != 2 {
 			t.Errorf("%v after %d calls", err, calls)
@@ -263,21 +264,21 @@ func TestACallThatIsNeverSent(t *testing.T) {
 		"lazy": lazy, "user": perUser, "client": func(u *config.Upstream) { u.Isolation = config.PerClient },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fake{pings: never, script: func(l *fakeLink, method, id string, _ []byte) (bool, error) {
+			f := &fake{Pings: never, Script: func(l *fakeLink, method, id string, _ []byte) (bool, error) {
 				if method != "tools/call" {
 					return false, nil
 				}
-				l.broken <- &link.CallEnd{ID: []byte(id), Outcome: link.NotSent}
-				l.end(&link.Failure{Reason: "no license"})
+				l.Broken <- &link.CallEnd{ID: []byte(id), Outcome: link.NotSent}
+				l.End(&link.Failure{Reason: "no license"})
 				return true, nil
 			}}
 			inTime(t, f, func(t *testing.T, r *Registry) {
 				after(time.Minute)
-				before := len(f.times())
+				before := len(f.Times())
 				c := recorderOf("1", "ann")
 				r.Attach(c)
 				_, err := call(t.Context(), r, c)
-				if starts := len(f.times()) - before; err == nil || !strings.Contains(err.Error(), "no license") || starts < 1 || starts > maxTries {
+				if starts := len(f.Times()) - before; err == nil || !strings.Contains(err.Error(), "no license") || starts < 1 || starts > maxTries {
 					t.Errorf("%d starts, %v", starts, err)
 				}
 				r.Remove(c)(t.Context())
@@ -289,10 +290,10 @@ func TestACallThatIsNeverSent(t *testing.T) {
 // TestTheEndOfASessionWhenMcpxStops: a call that finds its session closed does not
 // wait for another one after mcpx has stopped.
 func TestTheEndOfASessionWhenMcpxStops(t *testing.T) {
-	link.Transports[transportFake] = (&fake{}).dial
-	defer delete(link.Transports, transportFake)
+	link.Transports[registrytest.Transport] = (&fake{}).Dial
+	defer delete(link.Transports, registrytest.Transport)
 	synctest.Test(t, func(t *testing.T) {
-		upstream := config.Upstream{Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second}
+		upstream := config.Upstream{Name: "a", Transport: registrytest.Transport, StartupTimeout: 30 * time.Second}
 		r := New(&config.Profile{Upstreams: []config.Upstream{upstream}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -312,12 +313,12 @@ func TestTheEndOfASessionWhenMcpxStops(t *testing.T) {
 // TestApplyWakesOwnWaiters: a call that waits for a client's own session goes to the one
 // that replaces it.
 func TestApplyWakesOwnWaiters(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	own := func(u *config.Upstream) { u.Isolation = config.PerClient }
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		c := newRecorder("c")
 		r.Attach(c)
-		f.set(func(f *fake) { f.silent = true })
+		f.Set(func(f *fake) { f.Silent = true })
 		begun := time.Now()
 		var calls sync.WaitGroup
 		calls.Go(func() {
@@ -326,8 +327,8 @@ func TestApplyWakesOwnWaiters(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		f.set(func(f *fake) { f.silent = false })
-		r.Apply(profileOf(own, newCommand))
+		f.Set(func(f *fake) { f.Silent = false })
+		r.Apply(registrytest.Profile(own, newCommand))
 		calls.Wait()
 		if took := time.Since(begun); took > time.Second {
 			t.Errorf("the call waited for %s", took)
@@ -339,7 +340,7 @@ func TestApplyWakesOwnWaiters(t *testing.T) {
 // TestCallsWhileStopping: a call to a client's own session fails as soon as the registry
 // stops.
 func TestCallsWhileStopping(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{Pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		c := newRecorder("c")
 		r.Attach(c)

@@ -1,42 +1,107 @@
 package registry
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
-	"runtime"
 	"slices"
-	"strings"
+	"sync"
 	"testing"
-	"time"
 
-	"mcpx/internal/authtest"
-	"mcpx/internal/mcptest"
-	"mcpx/internal/upstream"
+	"mcpx/config"
+	"mcpx/internal/rpc"
+	"mcpx/registry/link"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
-// waitState waits until the upstream "a" is in a state.
-func waitState(t *testing.T, r *Registry, want live.State) *live.Upstream {
-	t.Helper()
-	for {
-		u := r.Catalog().Upstream("a")
-		if u.State == want {
-			return u
+// fakeAccount is an account whose person signs in with sign. tools/call needs the scope "write".
+type fakeAccount struct {
+	mu      sync.Mutex
+	scopes  []string      // of the sign-in; nil: nobody has signed in
+	known   []string      // the scopes when a request last used them
+	changed chan struct{} // closed when scopes change
+}
+
+func newAccount() *fakeAccount { return &fakeAccount{changed: make(chan struct{})} }
+
+// sign signs in with these scopes, or out without any.
+func (a *fakeAccount) sign(scopes ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.scopes = scopes
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+func (a *fakeAccount) is(other live.Account) bool { return other == live.Account(a) }
+
+func (a *fakeAccount) Transport(base http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		var body []byte
+		if r.Body != nil {
+			body, _ = io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
-		if err := u.Superseded(t.Context()); err != nil {
-			t.Fatalf("it is %s (%s), want %s", u.State, u.Reason, want)
+		a.mu.Lock()
+		a.known = a.scopes
+		a.mu.Unlock()
+		switch {
+		case !a.Has([]string{"read"}):
+			return nil, &link.Denied{Failure: link.Failure{Reason: "needs sign-in", Cause: link.CauseSignIn}}
+		case bytes.Contains(body, []byte(`"tools/call"`)) && !a.Has([]string{"write"}):
+			return nil, &link.Denied{Failure: link.Failure{Reason: "needs more access", Cause: link.CauseAccess, Scopes: []string{"write"}}}
+		}
+		return base.RoundTrip(r)
+	})
+}
+
+func (a *fakeAccount) Redact(text string) string { return text }
+
+func (a *fakeAccount) Wait(ctx context.Context, scopes []string) error {
+	for {
+		a.mu.Lock()
+		changed, isDone := a.changed, !slices.Equal(a.scopes, a.known)
+		if len(scopes) > 0 {
+			isDone = slices.Contains(a.scopes, scopes[0])
+		}
+		a.mu.Unlock()
+		if isDone {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
 
+func (a *fakeAccount) Changed(context.Context) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !slices.Equal(a.scopes, a.known)
+}
+
+func (a *fakeAccount) Has(scopes []string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Contains(a.known, scopes[0])
+}
+
+type roundTripper func(r *http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // waitShown waits until people see the upstream "a" in a state.
-func waitShown(t *testing.T, r *Registry, want live.State) {
+func waitShown(t *testing.T, r *Registry, want live.State) *live.Upstream {
 	t.Helper()
 	for {
 		u := r.Catalog().Upstream("a")
 		if u.Shown().State == want {
-			return
+			return u.Shown()
 		}
 		if err := u.Superseded(t.Context()); err != nil {
 			t.Fatalf("it is %s (%s), want %s", u.Shown().State, u.Shown().Reason, want)
@@ -44,215 +109,58 @@ func waitShown(t *testing.T, r *Registry, want live.State) {
 	}
 }
 
-// signIn is a person who opens an address and agrees.
-func signIn(t *testing.T, address string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
+// TestAccountStates: an upstream that needs a person, who signs in, grants more access and signs
+// out.
+func TestAccountStates(t *testing.T) {
+	url := serve(t, scripted{"tools/call": func(w http.ResponseWriter, _ *http.Request, m rpc.Message) { jsonAnswer(w, m.ID, textResult("well")) }})
+	account := newAccount()
+	o := Options{
+		Account: func(*config.Upstream) live.Account { return account },
+		SignIn:  func(u *config.Upstream, _ []string) string { return "see " + u.Name },
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, response.Body)
-	_ = response.Body.Close()
-}
-
-// TestSignInStates: a server that needs a sign-in, a sign-in on a page, more access, and a
-// sign-out.
-func TestSignInStates(t *testing.T) {
-	s := authtest.New(t)
-	s.CallScope = "write"
-	accounts := accountsIn(t)
-	r, _ := runWith(t, Options{Accounts: accounts}, map[string]any{"a": map[string]any{"url": s.URL}})
-	u := waitState(t, r, live.NeedsSignIn)
-	if u.Reason != "needs sign-in: run mcpx auth login a; then call again" || !u.NeedsPerson() {
+	r, _ := runWith(t, o, map[string]any{"a": map[string]any{"url": url, "type": "http"}})
+	all := r.For(nil)
+	if u := waitShown(t, r, live.NeedsSignIn); u.Reason != "needs sign-in: see a; then call again" || !u.NeedsPerson() {
 		t.Errorf("%+v", u)
 	}
-	_, err := r.For(nil).Ready(t.Context(), "a")
-	var needed *live.Unavailable
-	if !errors.As(err, &needed) || needed.Error() != "a "+u.Reason {
-		t.Fatalf("a call: %v", err)
+	if got, err := all.Account(t.Context(), "a"); err != nil || !account.is(got) {
+		t.Errorf("account %v, %v", got, err)
 	}
-	if scopes, ok := needed.NeedsSignIn(); !ok || scopes != nil || needed.Why() != "needs sign-in" {
+	all.NoteSignIn("a")
+	all.NoteSignIn("nobody")
+	waitShown(t, r, live.SigningIn)
+	account.sign("read")
+	r.Resume(t.Context(), account.is)
+	waitShown(t, r, live.Ready)
+
+	var needed *live.Unavailable
+	if _, err := callTool(t.Context(), r, "a", "a", "{}"); !errors.As(err, &needed) {
+		t.Fatalf("a call without access: %v", err)
+	}
+	if scopes, ok := needed.NeedsSignIn(); !ok || !slices.Equal(scopes, []string{"write"}) || needed.Why() != "needs more access" {
 		t.Errorf("%v %v %q", scopes, ok, needed.Why())
 	}
-
-	all := r.For(nil)
-	address, err := all.BeginSignIn(t.Context(), "a", "http://127.0.0.1:1/callback", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	waitState(t, r, live.SigningIn)
-	if _, err := r.For(nil).Ready(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "is being signed in") {
-		t.Errorf("while a person signs in: %v", err)
-	}
-	back, err := authtest.Browse(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := accounts.Complete(t.Context(), "", back.Query())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Resume(t.Context(), account)
-	if err := all.SignedIn(t.Context(), "a", nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.For(nil).Ready(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
-
-	_, err = r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)})
-	if !errors.As(err, &needed) {
-		t.Fatalf("a call without the scope: %v", err)
-	}
-	if scopes, _ := needed.NeedsSignIn(); !slices.Equal(scopes, []string{"write"}) {
-		t.Errorf("it misses %v", scopes)
-	}
-	if u = r.Catalog().Upstream("a"); u.State != live.Ready || u.Shown().State != live.NeedsAccess || !u.Shown().NeedsPerson() || "a "+u.Shown().Reason != needed.Error() {
-		t.Errorf("%s, shown as %s: %s", u.State, u.Shown().State, u.Shown().Reason)
-	}
-	if address, err = all.BeginLocalSignIn(t.Context(), "a", []string{"write"}); err != nil {
-		t.Fatal(err)
-	}
-	signIn(t, address)
-	if err := all.SignedIn(t.Context(), "a", []string{"write"}); err != nil {
-		t.Fatal(err)
-	}
+	waitShown(t, r, live.NeedsAccess)
+	account.sign("read", "write")
 	waitShown(t, r, live.Ready) // without a call
-	if _, err := r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)}); err != nil {
+	if _, err := callTool(t.Context(), r, "a", "a", "{}"); err != nil {
 		t.Errorf("a call with more access: %v", err)
 	}
-	if status, ok := all.SignInStatus(t.Context(), "a"); !ok || !status.SignedIn {
-		t.Errorf("%+v %v", status, ok)
-	}
-	if err := all.SignOut(t.Context(), "a"); err != nil {
-		t.Error(err)
-	}
-	waitState(t, r, live.NeedsSignIn)
-}
-
-// TestCallAfterSignInElsewhere: a call right after a sign-in in another process works.
-func TestCallAfterSignInElsewhere(t *testing.T) {
-	s := authtest.New(t)
-	accounts := accountsIn(t)
-	r, _ := runWith(t, Options{Accounts: accounts}, map[string]any{"a": map[string]any{"url": s.URL}})
-	own := waitState(t, r, live.NeedsSignIn).Supervisor.Account()
-	other := accounts.Account(own.Settings(), "")
-	address, err := other.Begin(t.Context(), "http://127.0.0.1:1/callback", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := authtest.Browse(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := accounts.Complete(t.Context(), "", back.Query()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.For(nil).Ready(t.Context(), "a"); err != nil {
-		t.Errorf("a call right after the sign-in: %v", err)
+	account.sign()
+	r.SignedOut(account.is)
+	waitShown(t, r, live.NeedsSignIn)
+	account.sign("read", "write")
+	if _, err := r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"a"}`)}); err != nil {
+		t.Errorf("a call right after a sign-in elsewhere: %v", err)
 	}
 }
 
-// TestMissingAccess: if a server refused a call because access was missing, it is shown in that
-// state, whoever made the call. That ends when the same call works. Other calls do not matter.
-func TestMissingAccess(t *testing.T) {
-	for _, isolation := range []string{"shared", "client"} {
-		t.Run(isolation, func(t *testing.T) {
-			s := authtest.New(t)
-			r := runSignedIn(t, s, isolation)
-			ann := newRecorder("ann")
-			r.Attach(ann)
-			for _, row := range []struct {
-				scope, tool string
-				want        live.State
-			}{
-				{"", "hello", live.Ready},
-				{"write", "hello", live.NeedsAccess},
-				{"", "other", live.NeedsAccess},
-				{"", "hello", live.Ready},
-			} {
-				s.CallScope = row.scope
-				_, err := callFor(t.Context(), r, ann, "a", row.tool, "{}")
-				if u := r.Catalog().Upstream("a").Shown(); u.State != row.want {
-					t.Errorf("after %s with the scope %q, which ended with %v: %s", row.tool, row.scope, err, u.State)
-				}
-			}
-		})
-	}
-}
-
-// TestFewWaitForAccess: however often calls are refused, only one goroutine waits for the access
-// that was missing last.
-func TestFewWaitForAccess(t *testing.T) {
-	s := authtest.New(t)
-	r := runSignedIn(t, s, "shared")
-	for _, scope := range slices.Repeat([]string{"write", "read", ""}, 10) {
-		s.CallScope = scope
-		_, _ = callFor(t.Context(), r, nil, "a", "hello", "{}")
-	}
-	s.CallScope = "write"
-	_, _ = callFor(t.Context(), r, nil, "a", "hello", "{}")
-	waiting := func() int {
-		stacks := make([]byte, 4<<20)
-		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), ").awaitAccess(")
-	}
-	for limit := time.After(10 * time.Second); waiting() != 1; {
-		select {
-		case <-limit:
-			t.Fatalf("%d goroutines wait", waiting())
-		default:
-			runtime.Gosched()
-		}
-	}
-	waitShown(t, r, live.NeedsAccess)
-}
-
-// runSignedIn runs a registry whose upstream "a" needs a sign-in, and signs in.
-func runSignedIn(t *testing.T, s *authtest.Server, isolation string) *Registry {
-	t.Helper()
-	accounts := accountsIn(t)
-	r, _ := runWith(t, Options{Accounts: accounts}, map[string]any{"a": map[string]any{"url": s.URL, "isolation": isolation}})
-	address, err := r.For(nil).BeginSignIn(t.Context(), "a", "http://127.0.0.1:1/callback", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := authtest.Browse(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := accounts.Complete(t.Context(), "", back.Query())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Resume(t.Context(), account)
-	waitState(t, r, live.Ready)
-	return r
-}
-
-// TestNoSignIn: what cannot be signed in to.
-func TestNoSignIn(t *testing.T) {
-	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
-	all := r.For(nil)
+// TestNoAccount: without an account there is nothing to sign in to.
+func TestNoAccount(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": map[string]any{"command": "mcpx-not-started", "start": "lazy"}})
 	for _, name := range []string{"a", "nobody"} {
-		if _, err := all.BeginSignIn(t.Context(), name, "http://127.0.0.1:1/callback", nil); err == nil {
-			t.Errorf("%s: no error from BeginSignIn", name)
+		if _, err := r.For(nil).Account(t.Context(), name); err == nil {
+			t.Errorf("%s: it has an account", name)
 		}
-		if _, err := all.BeginLocalSignIn(t.Context(), name, nil); err == nil {
-			t.Errorf("%s: no error from BeginLocalSignIn", name)
-		}
-		if err := all.SignOut(t.Context(), name); err == nil {
-			t.Errorf("%s: no error from SignOut", name)
-		}
-		if _, ok := all.SignInStatus(t.Context(), name); ok {
-			t.Errorf("%s: it has a status", name)
-		}
-	}
-	if r.MaxTimeout("a") != 15*time.Minute {
-		t.Errorf("a call may take %s", r.MaxTimeout("a"))
 	}
 }

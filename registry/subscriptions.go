@@ -11,8 +11,8 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // subscription is a resource that clients subscribed to on one upstream session.
@@ -87,7 +87,8 @@ func (r *Registry) leave(c upstream.Client, key sessionKey, uri string) (unsubsc
 			}
 			s.made = nil
 			q, span := r.startSpan(ctx, key.server, resourceRequest("resources/unsubscribe", uri, c))
-			_, err := session.Call(ctx, q, r.limits(key.server))
+			result, err := session.Call(ctx, q, r.limits(key.server))
+			result.Free()
 			endSpan(ctx, span, nil, err)
 			if errors.Is(err, rpc.ErrClosed) {
 				return nil

@@ -14,8 +14,9 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/registrytest"
+	"mcpx/registry/upstream"
 )
 
 func TestSubscriptions(t *testing.T) {
@@ -78,10 +79,10 @@ func TestSubscriptions(t *testing.T) {
 func TestSubscriptionsAreBounded(t *testing.T) {
 	asked, slow := 0, false
 	f := &fake{}
-	f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
+	f.Script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
 		if method == "resources/subscribe" {
-			f.mu.Lock()
-			defer f.mu.Unlock()
+			f.Mu.Lock()
+			defer f.Mu.Unlock()
 			asked++
 			return slow, nil
 		}
@@ -119,10 +120,10 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 		if err := r.Subscribe(t.Context(), c, "a", long, long); !errors.Is(err, errLongURI) {
 			t.Errorf("a URI that is too long: %v", err)
 		}
-		f.set(func(*fake) { asked, slow = 0, true })
-		f.die()
+		f.Set(func(*fake) { asked, slow = 0, true })
+		f.Die()
 		after(time.Second)
-		if n := get(f, &asked); n != resubscribeAtOnce {
+		if n := registrytest.Get(f, &asked); n != resubscribeAtOnce {
 			t.Errorf("the new session was asked for %d subscriptions at once, want %d", n, resubscribeAtOnce)
 		}
 		r.Remove(c)(t.Context())
@@ -271,7 +272,7 @@ func TestClientComesBack(t *testing.T) {
 // TestSubscribersWaitForOneTurnAtMost: an upstream that never responds delays each of
 // many subscribers for one call, and one turn before it.
 func TestSubscribersWaitForOneTurnAtMost(t *testing.T) {
-	f := &fake{script: func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
+	f := &fake{Script: func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
 		return method == "resources/subscribe", nil
 	}}
 	inTime(t, f, func(t *testing.T, r *Registry) {
@@ -297,10 +298,10 @@ func TestSubscribersWaitForOneTurnAtMost(t *testing.T) {
 func TestASubscriptionAtTheStartIsSentOnce(t *testing.T) {
 	for i := range 300 {
 		asked := 0
-		f := &fake{starts: time.Second}
-		f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
+		f := &fake{Starts: time.Second}
+		f.Script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
 			if method == "resources/subscribe" {
-				f.set(func(*fake) { asked++ })
+				f.Set(func(*fake) { asked++ })
 			}
 			return false, nil
 		}
@@ -311,12 +312,12 @@ func TestASubscriptionAtTheStartIsSentOnce(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			if n := get(f, &asked); n != 1 {
+			if n := registrytest.Get(f, &asked); n != 1 {
 				t.Errorf("time %d: the upstream was asked %d times", i, n)
 			}
-			f.die()
+			f.Die()
 			after(time.Second)
-			if n := get(f, &asked); n != 2 {
+			if n := registrytest.Get(f, &asked); n != 2 {
 				t.Errorf("time %d: the upstream was asked %d times in all after a restart, want 2", i, n)
 			}
 		})
@@ -331,12 +332,12 @@ func TestASubscriptionAtTheStartIsSentOnce(t *testing.T) {
 func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 	asked, dying := 0, false
 	f := &fake{}
-	f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
+	f.Script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
 		if method != "resources/subscribe" {
 			return false, nil
 		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
+		f.Mu.Lock()
+		defer f.Mu.Unlock()
 		asked++
 		if dying {
 			return true, rpc.ErrClosed
@@ -349,13 +350,13 @@ func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 		if err := r.Subscribe(t.Context(), c, "a", "test://one", "test://one"); err != nil {
 			t.Fatal(err)
 		}
-		f.set(func(*fake) { dying = true })
-		f.die()
+		f.Set(func(*fake) { dying = true })
+		f.Die()
 		after(time.Second)
-		f.set(func(*fake) { asked, dying = 0, false })
-		f.die()
+		f.Set(func(*fake) { asked, dying = 0, false })
+		f.Die()
 		after(2 * time.Second)
-		if n := get(f, &asked); n != 1 {
+		if n := registrytest.Get(f, &asked); n != 1 {
 			t.Errorf("the third session was asked %d times, want once", n)
 		}
 	})
@@ -366,9 +367,9 @@ func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 func TestASubscriberWhileItIsDown(t *testing.T) {
 	var asked []string
 	f := &fake{}
-	f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
+	f.Script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
 		if strings.HasPrefix(method, "resources/") {
-			f.set(func(*fake) { asked = append(asked, method) })
+			f.Set(func(*fake) { asked = append(asked, method) })
 		}
 		return false, nil
 	}
@@ -380,19 +381,19 @@ func TestASubscriberWhileItIsDown(t *testing.T) {
 		if err := subscribe(one); err != nil {
 			t.Fatal(err)
 		}
-		f.set(func(f *fake) { f.down = true })
-		f.die()
+		f.Set(func(f *fake) { f.Down = true })
+		f.Die()
 		synctest.Wait()
 		var unavailable *live.Unavailable
 		if err := subscribe(two); !errors.As(err, &unavailable) {
 			t.Errorf("while it is down: %v", err)
 		}
-		f.set(func(f *fake) { f.down = false })
+		f.Set(func(f *fake) { f.Down = false })
 		after(time.Minute)
 		if err := r.Unsubscribe(t.Context(), one, "a", "test://one"); err != nil {
 			t.Error(err)
 		}
-		if got, want := get(f, &asked), []string{"resources/subscribe", "resources/subscribe", "resources/unsubscribe"}; !slices.Equal(got, want) {
+		if got, want := registrytest.Get(f, &asked), []string{"resources/subscribe", "resources/subscribe", "resources/unsubscribe"}; !slices.Equal(got, want) {
 			t.Errorf("it was asked for %q, want %q", got, want)
 		}
 	})

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"mcpx/internal/policy"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // View is a registry as one client sees it: without what its caller may not use. Every

@@ -5,8 +5,8 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // TestViews: a view has what the rules grant. It is made once for each change of the

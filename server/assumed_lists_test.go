@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/upstream"
+	"mcpx/registry/upstream"
 )
 
 // resume continues a client session that another replica has opened.

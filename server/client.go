@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
+	"mcpx/registry/upstream"
 )
 
 // Client is a client of a front, together with the stream on which mcpx sends messages
@@ -29,11 +29,10 @@ type Client struct {
 
 	caller *policy.Caller // of the request that this Client is for; nil: the latest caller
 
-	// Replacements for a call of several rounds; may be nil.
-	requestInput  func(ctx context.Context, inputs []upstream.Input) ([][]byte, error) // for requests to the client
-	progressToken func() []byte                                                        // for the progress token in the request
-	call          *multiRoundCall                                                      // the call itself, if the client may get an upstream's own state
-	resumed       *resumedCall                                                         // what the call goes on with
+	// For a request of 2026-07-28.
+	method  string          // it accepts no requests during this method; "" if it does
+	round   *multiRoundCall // gets requests to the client; nil: there is no round
+	resumed *resumedCall    // what the call goes on with; may be nil
 }
 
 // conversation is the state that all streams of a client share.
@@ -42,6 +41,9 @@ type conversation struct {
 
 	id    string
 	owner string // key for per-client state; differs from id for sessionless clients
+
+	declared atomic.Pointer[declaration] // by the last request of 2026-07-28; may be nil
+
 	Quota *Quota // bounds its calls; nil for a client without a client session
 	Conn  *rpc.Conn
 	lists readLists
@@ -238,24 +240,25 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 	if err := c.Supports(method, params); err != nil {
 		return nil, err
 	}
-	if c.requestInput != nil {
+	if c.round != nil || c.method != "" {
 		responses, err := c.requestInput(ctx, []upstream.Input{{Key: "input", Method: method, Params: params}})
 		if err != nil {
 			return nil, err
 		}
 		return responses[0], nil
 	}
-	return rpc.Wait(func(done rpc.Done) {
+	result, err := rpc.Wait(func(done rpc.Done) {
 		if err := c.Conn.Go(ctx, rpc.Request{Method: method, Params: params, Send: c.Send}, done); err != nil {
-			done(nil, nil, fmt.Errorf("could not send %s to the client: %s", method, err.Error())) // not %w: ErrClosed would mean the upstream's connection
+			done(rpc.Result{}, fmt.Errorf("could not send %s to the client: %s", method, err.Error())) // not %w: ErrClosed would mean the upstream's connection
 		}
 	})
+	return result.JSON, err
 }
 
 // RequestAll implements upstream.InputClient. A client of 2026-07-28 gets all requests in
 // one round, under their own keys.
 func (c *Client) RequestAll(ctx context.Context, inputs []upstream.Input) ([][]byte, error) {
-	if c.requestInput == nil || len(inputs) == 0 {
+	if c.round == nil && c.method == "" || len(inputs) == 0 {
 		return upstream.RequestEach(ctx, c, inputs)
 	}
 	for _, input := range inputs {
@@ -264,6 +267,14 @@ func (c *Client) RequestAll(ctx context.Context, inputs []upstream.Input) ([][]b
 		}
 	}
 	return c.requestInput(ctx, inputs)
+}
+
+// requestInput requests input during a request of 2026-07-28.
+func (c *Client) requestInput(ctx context.Context, inputs []upstream.Input) ([][]byte, error) {
+	if c.round == nil {
+		return nil, rpc.Errorf(rpc.CodeMethodNotFound, "%s: the client accepts no requests during %s", inputs[0].Method, c.method)
+	}
+	return c.round.requestInput(ctx, inputs)
 }
 
 // Revision implements upstream.InputClient. It is empty before initialize.
@@ -317,13 +328,13 @@ func (c *Client) send(method string, params []byte) {
 // the request has none.
 func (c *Client) progress(meta []byte) func(params []byte) {
 	token := rawjson.Get(meta, "progressToken")
-	if c.progressToken == nil && rawjson.IsNull(token) {
+	if c.round == nil && rawjson.IsNull(token) {
 		return nil
 	}
 	return func(params []byte) {
 		now := token
-		if c.progressToken != nil {
-			now = c.progressToken()
+		if c.round != nil {
+			now = c.round.stream.Load().token
 		}
 		if !rawjson.IsNull(now) {
 			c.Notify("notifications/progress", rawjson.With(params, "progressToken", now))

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
+	"mcpx/registry/upstream"
 )
 
 // granted returns the upstreams that a client may use. It depends only on the config and on the

@@ -60,7 +60,7 @@ func TestFlatBuiltinTools(t *testing.T) {
 	if got := c.ask(t, request("tools/call", `{"name":"mcpx__show_config","arguments":{}}`)); !strings.Contains(got, `"result":{"content":[{"type":"text","text":"{`) {
 		t.Errorf("mcpx__show_config answers %s", got)
 	}
-	for _, name := range []string{"mcpx__search", "mcpx__read_result"} {
+	for _, name := range []string{"mcpx__schema", "mcpx__read_result"} {
 		c.want(t, "tools/call", `{"name":"`+name+`"}`, `{"code":-32601,"message":"Tool '`+name+`' not found","data":{"tool":"`+name+`"}}`)
 	}
 	if n := b.outcomes()["ok"]; n != 2 {

@@ -16,11 +16,11 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
-	"mcpx/internal/child"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
+	"mcpx/registry/child"
 )
 
 func TestMain(m *testing.M) {
@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 type bench struct {
 	*Server
 	client *Client
+	gates  []executor.Gate
 	levels []string // set by clients for mcpx's own log
 
 	mu     sync.Mutex
@@ -79,6 +80,12 @@ func start(t testing.TB, upstreams ...map[string]any) *bench {
 // startAs is start with more keys in the config.
 func startAs(t testing.TB, file map[string]any, upstreams ...map[string]any) *bench {
 	t.Helper()
+	return (&bench{}).startAs(t, file, upstreams...)
+}
+
+// startAs starts a bench with more keys in the config.
+func (b *bench) startAs(t testing.TB, file map[string]any, upstreams ...map[string]any) *bench {
+	t.Helper()
 	mcptest.NothingLeft(t)
 	file["mcp_servers"] = upstreams
 	if upstreams == nil {
@@ -92,11 +99,10 @@ func startAs(t testing.TB, file map[string]any, upstreams ...map[string]any) *be
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{}
 	log := zerolog.New(b)
 	w := child.NewWatcher(log)
 	r := registry.New(&c.Profiles[0], registry.Options{Log: log, Version: "1.2.3", MessageBytes: 8 << 20, ConnectsAtOnce: 4, Watcher: w})
-	e := executor.New(r, c, &c.Profiles[0], executor.Options{Log: log, Observe: b.observe})
+	e := executor.New(r, c, &c.Profiles[0], executor.Options{Log: log, Observers: executor.Observers{b.observe}, Gates: b.gates})
 	b.Server = New(&c.Profiles[0], r, e, Options{Log: log, Version: "1.2.3", SetLevel: func(level string) { b.levels = append(b.levels, level) }})
 	b.client = client(b.Server)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -132,7 +138,7 @@ func client(s *Server) *Client {
 func with(t *testing.T, name string, run Method) {
 	t.Helper()
 	before := maps.Clone(Methods)
-	Methods[name] = run
+	Methods[name] = MethodInfo{Run: run}
 	t.Cleanup(func() { Methods = before })
 }
 

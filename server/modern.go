@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
+	"mcpx/registry/upstream"
 )
 
 // Since its revision 2026-07-28, MCP has no initialize: the _meta of every request has
@@ -24,31 +24,12 @@ import (
 // modernMark occurs in every request of 2026-07-28 and hardly ever elsewhere.
 var modernMark = []byte(mcp.MetaKeyProtocolVersion)
 
-// removedMethods are the methods that 2026-07-28 no longer has.
-var removedMethods = map[string]bool{
-	"initialize": true, "ping": true, "logging/setLevel": true, "resources/subscribe": true,
-	"resources/unsubscribe": true, "roots/list": true, "shutdown": true,
-}
-
-// modernMethods are the methods that only 2026-07-28 has.
-var modernMethods = map[string]Method{
-	"server/discover":      (*Server).discover,
-	"subscriptions/listen": (*Server).listen,
-}
-
-// cacheable are the methods whose results must have ttlMs and cacheScope.
-var cacheable = map[string]bool{
-	"server/discover": true, "tools/list": true, "prompts/list": true, "resources/list": true,
-	"resources/templates/list": true, "resources/read": true,
-}
-
 // IsModern reports whether the params of a request are of 2026-07-28 or later.
 func IsModern(params []byte) bool {
 	if !bytes.Contains(params, modernMark) {
 		return false
 	}
-	version, _ := rawjson.String(rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaKeyProtocolVersion))
-	return mcp.IsModernProtocol(version)
+	return readDeclared(rawjson.Get(params, "_meta")).isModern()
 }
 
 // discover handles server/discover: the revisions, capabilities and instructions.
@@ -56,83 +37,180 @@ func (s *Server) discover(_ context.Context, c *Client, _ rpc.Message) ([]byte, 
 	return json.Marshal(mcp.DiscoverResult{SupportedVersions: mcp.ValidProtocolVersions, Capabilities: capabilities, Instructions: s.instructions(c)})
 }
 
-// modern handles a request of 2026-07-28.
-func (s *Server) modern(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
-	run, wrong := ModernMethod(m)
-	if wrong != nil {
-		return nil, wrong
+// goModern handles a request of 2026-07-28, which start starts. It never waits.
+func (s *Server) goModern(in *rpc.Incoming, c *Client, m rpc.Message, d declared, start func(c *Client, m rpc.Message, done rpc.Done), done rpc.Done) {
+	if wrong := d.check(m.Method); wrong != nil {
+		done(rpc.Result{}, wrong)
+		return
 	}
-	meta := rawjson.Get(m.Params, "_meta")
-	version, _ := rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
-	capabilities := rawjson.Get(meta, mcp.MetaKeyClientCapabilities)
-	request := c.forRequest(version, capabilities, rawjson.Get(meta, mcp.MetaKeyLogLevel))
-	request.SetProgram(rawjson.Get(meta, mcp.MetaKeyClientInfo))
-	result, err := s.rounds.run(ctx, request, m, func(ctx context.Context) ([]byte, error) {
-		if request.resumed != nil {
-			m.Params = withoutRound(m.Params)
+	s.rounds.run(in, c.forRequest(d), m, d.token, start, func(result rpc.Result, err error) {
+		if err != nil {
+			done(rpc.Result{}, modernError(err))
+			return
 		}
-		return s.safely(ctx, run, request, m)
+		done(result.With(s.decorate(m.Method, result.JSON)), nil)
 	})
-	if err != nil {
-		return nil, modernError(err)
-	}
-	return s.decorate(m.Method, result), nil
 }
 
-// ModernMethod returns the method for a request of 2026-07-28, or an error if the
-// request is invalid.
-func ModernMethod(m rpc.Message) (Method, *rpc.Error) {
-	meta := rawjson.Get(m.Params, "_meta")
-	version, ok := rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
+// callModern is goModern for a method that waits.
+func (s *Server) callModern(in *rpc.Incoming, c *Client, m rpc.Message) ([]byte, error) {
+	result, err := rpc.Wait(func(done rpc.Done) {
+		s.goModern(in, c, m, readDeclared(rawjson.Get(m.Params, "_meta")), func(c *Client, m rpc.Message, done rpc.Done) {
+			go func() {
+				result, err := s.safely(in, Methods[m.Method].Run, c, m)
+				done(rpc.NewResult(result), err)
+			}()
+		}, done)
+	})
+	return result.Take(), err
+}
+
+// CheckModern returns an error if a request of 2026-07-28 is invalid.
+func CheckModern(m rpc.Message) *rpc.Error {
+	return readDeclared(rawjson.Get(m.Params, "_meta")).check(m.Method)
+}
+
+// declared is what the _meta of a request of 2026-07-28 says about its client, and its
+// progress token, all as they are written; nil for what is missing.
+type declared struct{ revision, capabilities, level, info, token []byte }
+
+// readDeclared reads the _meta of a request.
+func readDeclared(meta []byte) (d declared) {
+	for key, value := range rawjson.Members(meta) {
+		switch key {
+		case mcp.MetaKeyProtocolVersion:
+			d.revision = value
+		case mcp.MetaKeyClientCapabilities:
+			d.capabilities = value
+		case mcp.MetaKeyLogLevel:
+			d.level = value
+		case mcp.MetaKeyClientInfo:
+			d.info = value
+		case "progressToken":
+			d.token = value
+		}
+	}
+	return d
+}
+
+// isModern reports whether the request is of 2026-07-28 or later.
+func (d declared) isModern() bool {
+	version, _ := rawjson.View(d.revision)
+	return mcp.IsModernProtocol(version)
+}
+
+// check returns an error if the request, which has that method, is invalid.
+func (d declared) check(method string) *rpc.Error {
+	version, ok := rawjson.View(d.revision)
 	if !ok {
-		return nil, invalidParams(`"_meta" must have ` + mcp.MetaKeyProtocolVersion)
+		return invalidParams(`"_meta" must have ` + mcp.MetaKeyProtocolVersion)
 	}
 	if !mcp.IsValidProtocolVersion(version) {
 		data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: mcp.ValidProtocolVersions, Requested: version})
-		return nil, &rpc.Error{Code: mcp.UNSUPPORTED_PROTOCOL_VERSION, Message: "Unsupported protocol version: " + version, Data: data}
+		return &rpc.Error{Code: mcp.UNSUPPORTED_PROTOCOL_VERSION, Message: "Unsupported protocol version: " + version, Data: data}
 	}
-	if rawjson.Kind(rawjson.Get(meta, mcp.MetaKeyClientCapabilities)) != '{' {
-		return nil, invalidParams(`"_meta" must have ` + mcp.MetaKeyClientCapabilities)
+	if rawjson.Kind(d.capabilities) != '{' {
+		return invalidParams(`"_meta" must have ` + mcp.MetaKeyClientCapabilities)
 	}
-	run := modernMethods[m.Method]
-	if run == nil && !removedMethods[m.Method] {
-		run = Methods[m.Method]
+	if known, ok := Methods[method]; !ok || known.IsOld {
+		return methodNotFound(method)
 	}
-	if run == nil {
-		return nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
-	}
-	return run, nil
+	return nil
+}
+
+// maxDeclared is the longest declaration of a client that is kept, in bytes.
+const maxDeclared = 8 << 10
+
+// size returns the number of bytes.
+func (d declared) size() int {
+	return len(d.revision) + len(d.capabilities) + len(d.level) + len(d.info)
+}
+
+// is reports whether another request declares the same.
+func (d declared) is(other declared) bool {
+	return bytes.Equal(d.revision, other.revision) && bytes.Equal(d.capabilities, other.capabilities) && bytes.Equal(d.level, other.level) && bytes.Equal(d.info, other.info)
+}
+
+// declaration is what a client has declared, and its state for requests that declare the same:
+// nearly all of them.
+type declaration struct {
+	declared
+	state *conversation
 }
 
 // forRequest returns the client with the state that one request of 2026-07-28 declares.
-func (c *Client) forRequest(revision string, capabilities, level []byte) *Client {
-	request := newClient(c.id, c.Send)
-	request.owner, request.Conn, request.Ended = c.owner, c.Conn, c.Ended
-	request.caller = c.Caller()
-	request.SetInitialized(revision, capabilities)
-	request.markReachable()
-	request.level = noLogs // unless the request names a level
-	if name, ok := rawjson.String(level); ok && logLevels[name].level != "" {
-		request.level = logLevels[name].level
+func (c *Client) forRequest(d declared) *Client {
+	if c.owner != c.id { // it is for this request only
+		c.describe(d)
+		return c
 	}
-	return request
+	last := c.declared.Load()
+	if last == nil || !last.is(d) {
+		last = c.declare(d)
+		if d.size() <= maxDeclared {
+			c.declared.Store(last)
+		}
+	}
+	return &Client{conversation: last.state, Send: c.Send, caller: c.Caller()}
+}
+
+// declare returns the declaration of a client.
+func (c *Client) declare(d declared) *declaration {
+	d = declared{revision: bytes.Clone(d.revision), capabilities: bytes.Clone(d.capabilities), level: bytes.Clone(d.level), info: bytes.Clone(d.info)}
+	client := newClient(c.id, nil)
+	client.owner, client.Conn, client.Ended = c.owner, c.Conn, c.Ended
+	client.describe(d)
+	return &declaration{d, client.conversation}
+}
+
+// describe sets the state that a request declares.
+func (c *Client) describe(d declared) {
+	revision, _ := rawjson.String(d.revision)
+	c.SetInitialized(revision, d.capabilities)
+	c.markReachable()
+	c.level = noLogs // unless the request names a level
+	if name, ok := rawjson.View(d.level); ok && logLevels[name].level != "" {
+		c.level = logLevels[name].level
+	}
+	c.SetProgram(d.info)
 }
 
 // decorate adds the members that 2026-07-28 requires in every result.
 func (s *Server) decorate(method string, result []byte) []byte {
-	if rawjson.Get(result, "resultType") == nil {
-		result = rawjson.With(result, "resultType", []byte(`"complete"`))
+	if rawjson.Kind(result) != '{' {
+		return result
 	}
-	meta := rawjson.Get(result, "_meta")
-	if rawjson.Get(meta, mcp.MetaKeyServerInfo) == nil {
-		info := rawjson.AppendString([]byte(`{"name":"mcpx","version":`), s.Version)
-		result = rawjson.With(result, "_meta", rawjson.With(meta, mcp.MetaKeyServerInfo, append(info, '}')))
+	var meta []byte
+	hasType, isCached := false, !Methods[method].IsCached
+	for key, value := range rawjson.Members(result) {
+		switch key {
+		case "_meta":
+			meta = value
+		case "resultType":
+			hasType = true
+		case "ttlMs":
+			isCached = true
+		}
 	}
-	if cacheable[method] && rawjson.Get(result, "ttlMs") == nil {
-		result = rawjson.With(rawjson.With(result, "ttlMs", []byte("0")), "cacheScope", []byte(`"private"`))
+	if meta != nil && rawjson.Get(meta, mcp.MetaKeyServerInfo) == nil {
+		result = rawjson.With(result, "_meta", rawjson.With(meta, mcp.MetaKeyServerInfo, s.info))
 	}
-	return result
+	result = bytes.TrimRight(result, " \t\r\n")
+	b := append(make([]byte, 0, len(result)+len(s.info)+decoration), result[:len(result)-1]...)
+	if !hasType {
+		b = rawjson.AppendMember(b, "resultType", []byte(`"complete"`))
+	}
+	if meta == nil {
+		b = append(rawjson.AppendMember(rawjson.AppendMember(b, "_meta", []byte("{")), mcp.MetaKeyServerInfo, s.info), '}')
+	}
+	if !isCached {
+		b = rawjson.AppendMember(rawjson.AppendMember(b, "ttlMs", []byte("0")), "cacheScope", []byte(`"private"`))
+	}
+	return append(b, '}')
 }
+
+// decoration is more than the bytes that decorate adds, without the server's info.
+const decoration = 200
 
 // modernError returns an error with the code that it has in 2026-07-28.
 func modernError(err error) error {

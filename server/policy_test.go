@@ -69,7 +69,7 @@ func probes() []string {
 		request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{}}`), request("tools/list", ""), request("prompts/list", ""),
 		request("resources/list", ""), request("resources/templates/list", ""), call("inspect", `{"server_name":"mcpx"}`), call("inspect", `{}`),
 		call("exec", `{"server_name":"mcpx","tool_name":"servers"}`), call("exec", `{"server_name":"mcpx","tool_name":"show_config"}`),
-		call("exec", `{"server_name":"mcpx","tool_name":"search","arguments":{"query":"look change get put all"}}`), call("mcpx__servers", `{}`), call("mcpx__show_config", `{}`),
+		call("mcpx__servers", `{}`), call("mcpx__show_config", `{}`),
 		request("server/discover", "{"+meta("{}", "")+"}"),
 	}
 	for _, name := range trees {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"mcpx/executor"
+	"mcpx/executor/listing"
 )
 
 // readLists remembers what a client has read of each list, so that it is notified only of
@@ -94,7 +94,7 @@ func (s *Server) listHash(c *Client, method string, without ...string) uint64 {
 	return itemsHash(lists[method].items(s.executor.Exposure(c)), without...)
 }
 
-func itemsHash(items []executor.Exposed, without ...string) uint64 {
+func itemsHash(items []listing.Exposed, without ...string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(hashSeed)
 	for _, item := range items {
@@ -109,7 +109,7 @@ func itemsHash(items []executor.Exposed, without ...string) uint64 {
 
 // read returns the items of a list for a client, and remembers that the client has read
 // them. Every later change of the catalog is announced to the client.
-func (s *Server) read(c *Client, method string) []executor.Exposed {
+func (s *Server) read(c *Client, method string) []listing.Exposed {
 	for {
 		catalog := s.registry.For(c).Catalog()
 		items := lists[method].items(s.executor.Exposure(c))

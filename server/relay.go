@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpx/executor"
+	"mcpx/executor/listing"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 )
@@ -27,12 +28,12 @@ func (s *Server) relay(ctx context.Context, c *Client, m rpc.Message) ([]byte, e
 var lists = map[string]struct {
 	member string        // of the result
 	wait   time.Duration // for servers in their first start; 0: "flat_wait"
-	items  func(x *executor.Exposure) []executor.Exposed
+	items  func(x *listing.Exposure) []listing.Exposed
 }{
-	"tools/list":               {"tools", 0, func(x *executor.Exposure) []executor.Exposed { return x.Tools }},
-	"prompts/list":             {"prompts", 3 * time.Second, func(x *executor.Exposure) []executor.Exposed { return x.Prompts }},
-	"resources/list":           {"resources", 3 * time.Second, func(x *executor.Exposure) []executor.Exposed { return x.Resources }},
-	"resources/templates/list": {"resourceTemplates", 3 * time.Second, func(x *executor.Exposure) []executor.Exposed { return x.Templates }},
+	"tools/list":               {"tools", 0, func(x *listing.Exposure) []listing.Exposed { return x.Tools }},
+	"prompts/list":             {"prompts", 3 * time.Second, func(x *listing.Exposure) []listing.Exposed { return x.Prompts }},
+	"resources/list":           {"resources", 3 * time.Second, func(x *listing.Exposure) []listing.Exposed { return x.Resources }},
+	"resources/templates/list": {"resourceTemplates", 3 * time.Second, func(x *listing.Exposure) []listing.Exposed { return x.Templates }},
 }
 
 // waitKey is a member of a list request's _meta. If it is false, the list has what is
@@ -57,7 +58,7 @@ func (s *Server) list(ctx context.Context, c *Client, m rpc.Message) ([]byte, er
 	if string(rawjson.Get(rawjson.Get(m.Params, "_meta"), waitKey)) != "false" {
 		s.executor.Settle(ctx, c, cmp.Or(l.wait, s.profile.FlatWait))
 	}
-	var items []executor.Exposed
+	var items []listing.Exposed
 	if from == 0 {
 		items = s.read(c, m.Method)
 	} else { // a change since the first page is still announced
@@ -77,7 +78,7 @@ func (s *Server) list(ctx context.Context, c *Client, m rpc.Message) ([]byte, er
 }
 
 // definition returns an item of a list as this server's clients see it.
-func (s *Server) definition(x executor.Exposed) []byte {
+func (s *Server) definition(x listing.Exposed) []byte {
 	if !s.namesOrigin {
 		return x.Raw
 	}

@@ -1,48 +1,21 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-
-	"github.com/mark3labs/mcp-go/mcp"
+	"time"
 
 	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/telemetry"
 )
-
-// Method runs one request. It returns the result, or an error whose code and data the
-// client gets.
-type Method func(s *Server, ctx context.Context, c *Client, m rpc.Message) (result []byte, err error)
-
-// Methods is the table of methods.
-var Methods = map[string]Method{
-	"initialize":               (*Server).initialize,
-	"ping":                     (*Server).ping,
-	"tools/list":               (*Server).listTools,
-	"tools/call":               (*Server).callToolAndWait,
-	"prompts/list":             (*Server).list,
-	"prompts/get":              (*Server).relay,
-	"resources/list":           (*Server).list,
-	"resources/templates/list": (*Server).list,
-	"resources/read":           (*Server).relay,
-	"resources/subscribe":      (*Server).relay,
-	"resources/unsubscribe":    (*Server).relay,
-	"completion/complete":      (*Server).relay,
-	"logging/setLevel":         (*Server).setLogLevel,
-	"roots/list":               (*Server).listRoots,
-	"shutdown":                 (*Server).ping, // some clients know it from other protocols; notifications/exit stops mcpx
-}
 
 // begin handles a notification or a response and returns nil. It registers a request, so
 // that the client can cancel it, and returns its context and the function that starts it.
 func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (request context.Context, start func(respond func(response []byte))) {
-	if c.Conn.Receive(m, nil) {
+	if c.Conn.Receive(m, rpc.Line{}) {
 		return nil, nil
 	}
 	if m.IsNotification() {
@@ -52,14 +25,15 @@ func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (request c
 	c.markReachable()
 	s.Log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
 	ctx, span := s.startSpan(ctx, c, m)
-	in, _ := c.Conn.Begin(ctx, m.ID, 0)
+	in, unlink := c.begin(ctx, m.ID)
 	return in, func(respond func(response []byte)) {
-		ctx, stop := c.withTimeout(in)
-		s.serve(ctx, c, m, func(result, line []byte, err error) {
+		stopTimer := c.limit(in)
+		s.serve(in, c, m, func(result rpc.Result, err error) {
 			isCancelled := in.IsCancelledBy(ErrCancelled)
 			in.End()
-			stop()
-			endSpan(span, isCancelled, result, err)
+			unlink()
+			stopTimer()
+			endSpan(span, isCancelled, result.JSON, err)
 			if m.Method == "tools/list" && s.Listed != nil {
 				s.Listed()
 			}
@@ -69,80 +43,96 @@ func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (request c
 			case err != nil:
 				respond(rpc.AppendError(nil, m.ID, WireError(err)))
 			default:
-				respond(rpc.ResponseIn(line, m.ID, result))
+				respond(result.Response(m.ID))
 			}
 		})
 	}
 }
 
-// withTimeout returns the context in which a request of the client is served. stop frees it.
-func (c *Client) withTimeout(request context.Context) (ctx context.Context, stop context.CancelFunc) {
-	if c.Timeout == 0 {
-		return request, func() {}
+// begin registers a request of the client. It is canceled when ctx ends, until unlink is called.
+// It does not inherit that from ctx, because a call of 2026-07-28 may outlast its request.
+func (c *Client) begin(ctx context.Context, id []byte) (_ *rpc.Incoming, unlink func() bool) {
+	parent := ctx
+	if ctx.Done() != nil {
+		parent = context.WithoutCancel(ctx)
 	}
-	return context.WithTimeoutCause(request, c.Timeout, fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", c.Timeout))
+	in, _ := c.Conn.Begin(parent, id, 0)
+	if ctx.Done() == nil {
+		return in, func() bool { return true }
+	}
+	return in, context.AfterFunc(ctx, func() { in.Cancel(context.Cause(ctx)) })
+}
+
+// limit cancels a request after the time limit of the client.
+func (c *Client) limit(in *rpc.Incoming) (stop func() bool) {
+	if c.Timeout == 0 {
+		return func() bool { return true }
+	}
+	late := fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", c.Timeout)
+	return time.AfterFunc(c.Timeout, func() { in.Cancel(late) }).Stop
 }
 
 // serve runs a request, unless its context has ended. Tool calls need no goroutine, because
 // callTool never waits. initialize has none, because its response must be the first.
-func (s *Server) serve(ctx context.Context, c *Client, m rpc.Message, done rpc.Done) {
+func (s *Server) serve(in *rpc.Incoming, c *Client, m rpc.Message, done rpc.Done) {
 	switch {
-	case ctx.Err() != nil:
-		done(nil, nil, context.Cause(ctx))
-	case m.Method == "tools/call" && !IsModern(m.Params):
-		s.callTool(ctx, c, m, done)
+	case in.Err() != nil:
+		done(rpc.Result{}, context.Cause(in))
+	case m.Method == "tools/call":
+		s.callTool(in, c, m, done)
 	case m.Method == "initialize":
-		s.runWithDone(ctx, c, m, done)
+		s.runWithDone(in, c, m, done)
 	default:
-		go s.runWithDone(ctx, c, m, done)
+		go s.runWithDone(in, c, m, done)
 	}
 }
 
 // runWithDone is run with a Done.
-func (s *Server) runWithDone(ctx context.Context, c *Client, m rpc.Message, done rpc.Done) {
-	result, err := s.run(ctx, c, m)
-	done(result, nil, err)
+func (s *Server) runWithDone(in *rpc.Incoming, c *Client, m rpc.Message, done rpc.Done) {
+	result, err := s.run(in, c, m)
+	done(rpc.NewResult(result), err)
 }
 
 // run finds the method of a request and runs it.
-func (s *Server) run(ctx context.Context, c *Client, m rpc.Message) (_ []byte, err error) {
+func (s *Server) run(in *rpc.Incoming, c *Client, m rpc.Message) (_ []byte, err error) {
 	defer s.recovered(m.Method, &err)
-	if m.Method != "tools/call" { // readCall checks for duplicates itself
-		if err := duplicateKey(rawjson.DuplicateKey(m.Params)...); err != nil {
-			return nil, err
-		}
+	if err := duplicateKey(rawjson.DuplicateKey(m.Params)...); err != nil {
+		return nil, err
 	}
 	if IsModern(m.Params) {
-		return s.modern(ctx, c, m)
+		return s.callModern(in, c, m)
 	}
-	run, ok := Methods[m.Method]
-	if !ok {
-		return nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
+	method, ok := Methods[m.Method]
+	if !ok || method.IsNew {
+		return nil, methodNotFound(m.Method)
 	}
 	params, err := checkParams(m.Params)
 	if err != nil {
 		return nil, err
 	}
 	m.Params = params
-	return run(s, ctx, c, m)
+	return method.Run(s, in, c, m)
 }
 
 // checkParams returns the params of a request, nil for null, which some clients send.
 func checkParams(params []byte) ([]byte, error) {
 	switch rawjson.Kind(params) {
 	case 0:
+		return nil, nil
 	case '{':
-		if bytes.Contains(params, []byte("_meta")) {
-			if meta := rawjson.Get(params, "_meta"); !rawjson.IsNull(meta) && rawjson.Kind(meta) != '{' {
-				return nil, invalidParams(`"_meta" must be an object`)
-			}
-		}
+		return params, checkMeta(rawjson.Get(params, "_meta"))
 	case 'n':
 		return nil, nil
-	default:
-		return nil, invalidParams(`"params" must be an object`)
 	}
-	return params, nil
+	return nil, invalidParams(`"params" must be an object`)
+}
+
+// checkMeta returns an error for a _meta that is not an object.
+func checkMeta(meta []byte) error {
+	if rawjson.IsNull(meta) || rawjson.Kind(meta) == '{' {
+		return nil
+	}
+	return invalidParams(`"_meta" must be an object`)
 }
 
 // duplicateKey returns the error for params that contain a key twice, since two readers
@@ -207,38 +197,4 @@ func invalidParams(detail string) *rpc.Error {
 func errorResult(text string) []byte {
 	b := rawjson.AppendString([]byte(`{"content":[{"type":"text","text":`), text)
 	return append(b, `}],"isError":true}`...)
-}
-
-// startSpan starts the span of a request, and returns the context for handling it. The
-// span is nil if spans are off, and for subscriptions/listen, which lasts as long as its
-// client.
-func (s *Server) startSpan(ctx context.Context, c *Client, m rpc.Message) (context.Context, *telemetry.Span) {
-	if s.Tracer == nil || m.Method == "subscriptions/listen" {
-		return ctx, nil
-	}
-	method := "_OTHER" // OpenTelemetry's word for a method that the server does not know
-	if Methods[m.Method] != nil || modernMethods[m.Method] != nil {
-		method = strings.Clone(m.Method)
-	}
-	meta := rawjson.Get(m.Params, "_meta")
-	revision := c.Revision()
-	if IsModern(m.Params) {
-		revision, _ = rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
-	}
-	return s.Tracer.Receive(ctx, telemetry.Request{
-		Method: method, Params: m.Params, Meta: meta, ID: m.ID, Revision: revision, Schema: s.profile.Name,
-	})
-}
-
-// endSpan ends the span of a request.
-func endSpan(span *telemetry.Span, isCancelled bool, result []byte, err error) {
-	switch {
-	case span == nil:
-	case isCancelled:
-		span.End(nil, "cancelled")
-	case err != nil:
-		span.End(nil, strconv.Itoa(WireError(err).Code))
-	default:
-		span.End(result, "")
-	}
 }

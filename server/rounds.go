@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
+	"mcpx/registry/upstream"
 )
 
 // multiRoundCalls is the table of calls that wait for input from their client. In
@@ -31,10 +32,6 @@ func newMultiRoundCalls() *multiRoundCalls {
 	return &multiRoundCalls{parked: map[string]*multiRoundCall{}}
 }
 
-// mayRequireInput are the methods whose result may be input_required. Clients do not
-// expect it from others.
-var mayRequireInput = map[string]bool{"tools/call": true, "prompts/get": true, "resources/read": true}
-
 // Limits on parked calls.
 const (
 	parkTime       = 10 * time.Minute // the client must continue the call within this time
@@ -46,15 +43,20 @@ const (
 
 // multiRoundCall is one call that may take several rounds, each a request of the client.
 type multiRoundCall struct {
+	table  *multiRoundCalls
 	owner  string // only this owner may continue the call
 	method string
-	size   int // bytes of its request
-	inputs chan inputRequest
-	result chan outcome
-	done   chan struct{} // closed when the result is available
-	cancel context.CancelCauseFunc
+	size   int           // bytes of its request
+	in     *rpc.Incoming // its first request, whose context is that of the call
 	stream atomic.Pointer[roundStream]
 	passed *passedRound // the result is a request for input; read it after the result
+
+	mu       sync.Mutex
+	done     rpc.Done       // ends the request of this round; nil between two rounds
+	isParked bool           // a request for input was sent to the client
+	waiting  []inputRequest // came between two rounds
+	isOver   bool
+	outcome  outcome // if it came between two rounds
 
 	requested inputRequest // sent to the client in the last round
 	expiry    *time.Timer  // ends the call if the client does not continue it
@@ -69,54 +71,44 @@ type roundStream struct {
 // inputRequest is what an upstream needs from the client to continue the call.
 type inputRequest struct {
 	inputs    []upstream.Input
-	responses chan [][]byte // in the order of inputs; nil for a response that is missing
+	responses chan [][]byte // in the order of inputs, with nil for a response that is missing; nil: the call is over
 }
 
 // outcome is the end of a call.
 type outcome struct {
-	result []byte
+	result rpc.Result
 	err    error
 }
 
-// run runs one round of a call. It returns when the call is over or needs input.
-func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, call func(ctx context.Context) ([]byte, error)) ([]byte, error) {
-	if !mayRequireInput[m.Method] {
-		c.requestInput = func(_ context.Context, inputs []upstream.Input) ([][]byte, error) {
-			return nil, rpc.Errorf(rpc.CodeMethodNotFound, "%s: the client accepts no requests during %s", inputs[0].Method, m.Method)
-		}
-		return call(ctx)
+// run runs one round of a call, which start starts. It never waits. done gets the end of the
+// call, or the input that it needs. token is the progress token of the round.
+func (r *multiRoundCalls) run(in *rpc.Incoming, c *Client, m rpc.Message, token []byte, start func(c *Client, m rpc.Message, done rpc.Done), done rpc.Done) {
+	if !Methods[m.Method].MayNeedInput {
+		c.method = m.Method
+		start(c, m, done)
+		return
 	}
 	p, err := r.parkedCall(c, m)
 	switch {
 	case err != nil:
-		return nil, err
+		done(rpc.Result{}, err)
 	case p != nil:
-		p.stream.Store(newRoundStream(c, m))
-		p.resume(rawjson.Get(m.Params, "inputResponses"))
+		p.next(in, newRoundStream(c, token), m, done)
 	default:
-		p = r.begin(ctx, c, m, call)
-	}
-	stop := context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) })
-	defer stop()
-	for {
-		select {
-		case o := <-p.result:
-			if p.passed != nil && o.err == nil {
-				return r.sealed.inputRequired(o.result, p), nil
-			}
-			return o.result, o.err
-		case request := <-p.inputs:
-			if result := r.park(p, request); result != nil {
-				return result, nil
-			}
-			request.respond(nil)
+		p = r.begin(in, c, m, token, done)
+		if c.resumed != nil {
+			m.Params = withoutRound(m.Params)
 		}
+		start(c, m, p.end)
 	}
 }
 
 // parkedCall removes the call that a request continues; nil for a request that begins a call
 // here.
 func (r *multiRoundCalls) parkedCall(c *Client, m rpc.Message) (*multiRoundCall, error) {
+	if !bytes.Contains(m.Params, []byte("requestState")) && !bytes.Contains(m.Params, []byte(`\`)) { // a key may be escaped
+		return nil, nil
+	}
 	requestState, _ := rawjson.String(rawjson.Get(m.Params, "requestState"))
 	if requestState == "" {
 		return nil, nil
@@ -141,42 +133,78 @@ var (
 
 // newRoundStream returns where notifications of a call go in this round. It copies the
 // progress token, so that the memory of the request can be freed.
-func newRoundStream(c *Client, m rpc.Message) *roundStream {
-	return &roundStream{c.Send, slices.Clone(rawjson.Get(rawjson.Get(m.Params, "_meta"), "progressToken"))}
+func newRoundStream(c *Client, token []byte) *roundStream {
+	return &roundStream{c.Send, slices.Clone(token)}
 }
 
-// begin starts a call, which may outlast the request that started it.
-func (r *multiRoundCalls) begin(ctx context.Context, c *Client, m rpc.Message, call func(ctx context.Context) ([]byte, error)) *multiRoundCall {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	p := &multiRoundCall{owner: c.owner, method: strings.Clone(m.Method), size: len(m.Params), inputs: make(chan inputRequest), result: make(chan outcome, 1), done: make(chan struct{}), cancel: cancel}
-	p.stream.Store(newRoundStream(c, m))
+// begin returns the first round of a call, which may outlast the request that started it.
+func (r *multiRoundCalls) begin(in *rpc.Incoming, c *Client, m rpc.Message, token []byte, done rpc.Done) *multiRoundCall {
+	p := &multiRoundCall{table: r, owner: c.owner, method: strings.Clone(m.Method), size: len(m.Params), in: in, done: done}
+	p.stream.Store(newRoundStream(c, token))
 	c.Send = func(message []byte) error { return p.stream.Load().send(message) }
-	c.progressToken = func() []byte { return p.stream.Load().token }
-	c.requestInput = p.requestInput
-	if r.sealed != nil {
-		c.call = p
-	}
-	go func() {
-		result, err := call(ctx)
-		p.result <- outcome{result, err}
-		close(p.done)
-		cancel(nil)
-	}()
+	c.round = p
 	return p
+}
+
+// next is a further round: a request of the client with the input that was required.
+func (p *multiRoundCall) next(in *rpc.Incoming, stream *roundStream, m rpc.Message, done rpc.Done) {
+	p.stream.Store(stream)
+	unlink := context.AfterFunc(in, func() { p.in.Cancel(context.Cause(in)) })
+	p.mu.Lock()
+	p.done = func(result rpc.Result, err error) {
+		unlink()
+		done(result, err)
+	}
+	p.mu.Unlock()
+	p.resume(rawjson.Get(m.Params, "inputResponses"))
+	p.mu.Lock()
+	isOver, waiting := p.isOver, p.waiting
+	p.waiting = nil
+	p.mu.Unlock()
+	if isOver {
+		p.end(p.outcome.result, p.outcome.err)
+	}
+	for _, request := range waiting {
+		p.offer(request)
+	}
+}
+
+// end ends the call: in this round, or in the next one.
+func (p *multiRoundCall) end(result rpc.Result, err error) {
+	p.mu.Lock()
+	done, isParked, waiting := p.done, p.isParked, p.waiting
+	p.done, p.isOver, p.waiting = nil, true, nil
+	if done == nil {
+		p.outcome = outcome{result, err}
+	}
+	p.mu.Unlock()
+	for _, request := range waiting {
+		request.responses <- nil
+	}
+	if isParked {
+		p.in.End()
+	}
+	switch {
+	case done == nil:
+		result.Free()
+	case err == nil && p.passed != nil:
+		done(rpc.NewResult(p.table.sealed.inputRequired(result.Take(), p)), nil)
+	default:
+		done(result, err)
+	}
 }
 
 // requestInput requests input from the client and waits for it until the next round.
 func (p *multiRoundCall) requestInput(ctx context.Context, inputs []upstream.Input) ([][]byte, error) {
 	request := inputRequest{inputs: inputs, responses: make(chan [][]byte, 1)}
-	select {
-	case p.inputs <- request:
-	case <-p.done:
+	if !p.offer(request) {
 		return nil, upstream.ErrCallOver
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
 	}
 	select {
 	case responses := <-request.responses:
+		if responses == nil {
+			return nil, upstream.ErrCallOver
+		}
 		for i, input := range inputs {
 			if responses[i] == nil {
 				return nil, fmt.Errorf("%s: the client did not respond", input.Method)
@@ -186,6 +214,36 @@ func (p *multiRoundCall) requestInput(ctx context.Context, inputs []upstream.Inp
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// offer ends the round with a request for input and parks the call. Between two rounds, the
+// request waits for the next one. It is false if the call is over.
+func (p *multiRoundCall) offer(request inputRequest) bool {
+	p.mu.Lock()
+	switch {
+	case p.isOver:
+		p.mu.Unlock()
+		return false
+	case p.done == nil:
+		p.waiting = append(p.waiting, request)
+		p.mu.Unlock()
+		return true
+	}
+	result := p.table.park(p, request)
+	if result == nil {
+		p.mu.Unlock()
+		request.respond(nil)
+		return true
+	}
+	if !p.isParked {
+		p.isParked = true
+		p.in.Outlive()
+	}
+	done := p.done
+	p.done = nil
+	p.mu.Unlock()
+	done(rpc.NewResult(result), nil)
+	return true
 }
 
 // park parks a call until its client continues it, and returns the result that requests
@@ -233,7 +291,7 @@ func (r *multiRoundCalls) add(state string, p *multiRoundCall) bool {
 	p.expiry = time.AfterFunc(parkTime, func() {
 		if expired := r.remove(state, p.owner, p.method); expired != nil {
 			expired.resume(nil)
-			expired.cancel(fmt.Errorf("the client did not continue the call within %s", parkTime))
+			expired.in.Cancel(fmt.Errorf("the client did not continue the call within %s", parkTime))
 		}
 	})
 	return true

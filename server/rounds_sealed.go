@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/seal"
-	"mcpx/internal/upstream"
+	"mcpx/registry/upstream"
 )
 
 // sealedRounds seals the requestState of calls, so that every replica can read it. If the
@@ -99,7 +99,7 @@ func (c *Client) Resumed(server string) (responses, state []byte, ok bool) {
 
 // Pass implements upstream.RoundClient.
 func (c *Client) Pass(server string, inputs []upstream.Input) (bool, error) {
-	if c.call == nil {
+	if c.round == nil || c.round.table.sealed == nil {
 		return false, nil
 	}
 	for _, input := range inputs {
@@ -107,12 +107,12 @@ func (c *Client) Pass(server string, inputs []upstream.Input) (bool, error) {
 			return false, err
 		}
 	}
-	c.call.passed = &passedRound{server, inputs}
+	c.round.passed = &passedRound{server, inputs}
 	return true, nil
 }
 
 // HasPassed implements upstream.RoundClient.
-func (c *Client) HasPassed() bool { return c.call != nil && c.call.passed != nil }
+func (c *Client) HasPassed() bool { return c.round != nil && c.round.passed != nil }
 
 // withoutRound returns the params of a call without requestState and inputResponses, which
 // are between the client and mcpx.

@@ -13,11 +13,35 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/seal"
-	"mcpx/internal/upstream"
+	"mcpx/registry/upstream"
 )
 
 // wantRoots is the input of an upstream before 2026-07-28.
 var wantRoots = []upstream.Input{{Key: "input", Method: "roots/list"}}
+
+// runRound runs a round of a call and waits for its end.
+func runRound(ctx context.Context, r *multiRoundCalls, c *Client, m rpc.Message, call func(ctx context.Context) ([]byte, error)) ([]byte, error) {
+	if c.Conn == nil {
+		c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: func([]byte) error { return nil }})
+	}
+	in, unlink := c.begin(ctx, m.ID)
+	defer unlink()
+	defer in.End()
+	result, err := rpc.Wait(func(done rpc.Done) {
+		r.run(in, c, m, rawjson.Get(rawjson.Get(m.Params, "_meta"), "progressToken"), func(_ *Client, _ rpc.Message, done rpc.Done) {
+			go func() {
+				result, err := call(in)
+				done(rpc.NewResult(result), err)
+			}()
+		}, done)
+	})
+	return result.JSON, err
+}
+
+// requestWith returns what a request with capabilities and a log level declares.
+func requestWith(capabilities, level string) declared {
+	return declared{revision: []byte(`"2026-07-28"`), capabilities: []byte(capabilities), level: rawjson.AppendString(nil, level)}
+}
 
 // TestAClientThatDoesNotComeBack: after ten minutes its call is cancelled and the
 // request to it fails.
@@ -26,7 +50,7 @@ func TestAClientThatDoesNotComeBack(t *testing.T) {
 		r := newMultiRoundCalls()
 		c := newClient("one", nil)
 		asked, ended := make(chan error, 1), make(chan error, 1)
-		result, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: []byte("{}")}, func(ctx context.Context) ([]byte, error) {
+		result, err := runRound(t.Context(), r, c, rpc.Message{Method: "tools/call", Params: []byte("{}")}, func(ctx context.Context) ([]byte, error) {
 			go func() {
 				_, err := c.requestInput(context.WithoutCancel(ctx), wantRoots) // for the sake of another call
 				asked <- err
@@ -62,8 +86,8 @@ func TestARoundHasItsOwnStream(t *testing.T) {
 		c := newClient("one", func(message []byte) error {
 			sent[round] = append(sent[round], string(message))
 			return nil
-		}).forRequest("2026-07-28", []byte(`{"roots":{}}`), []byte(`"info"`))
-		result, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: []byte(params)}, func(context.Context) ([]byte, error) { return call(c) })
+		}).forRequest(requestWith(`{"roots":{}}`, "info"))
+		result, err := runRound(t.Context(), r, c, rpc.Message{Method: "tools/call", Params: []byte(params)}, func(context.Context) ([]byte, error) { return call(c) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +133,7 @@ func TestParkedCallsAreBounded(t *testing.T) {
 		park := func(owner string) (state []byte) {
 			c := newClient(owner, func([]byte) error { return nil })
 			params := append([]byte("{}"), bytes.Repeat([]byte(" "), size)...)
-			result, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: params}, func(ctx context.Context) ([]byte, error) {
+			result, err := runRound(t.Context(), r, c, rpc.Message{Method: "tools/call", Params: params}, func(ctx context.Context) ([]byte, error) {
 				_, err := c.requestInput(ctx, wantRoots)
 				return []byte("{}"), err
 			})
@@ -129,7 +153,7 @@ func TestParkedCallsAreBounded(t *testing.T) {
 				if p.owner == owner {
 					c := newClient(owner, func([]byte) error { return nil })
 					params := fmt.Appendf(nil, `{"requestState":%q,"inputResponses":{"input":{}}}`, state)
-					if _, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: params}, nil); err != nil {
+					if _, err := runRound(t.Context(), r, c, rpc.Message{Method: "tools/call", Params: params}, nil); err != nil {
 						t.Fatal(err)
 					}
 					return
@@ -164,7 +188,7 @@ func TestParkedCallsAreBounded(t *testing.T) {
 func TestAParkedCallOwnsItsToken(t *testing.T) {
 	body := []byte(`{"method":"tools/call","_meta":{"progressToken":"a"}}`)
 	m := rpc.Message{Method: "tools/call", Params: body}
-	p := newMultiRoundCalls().begin(t.Context(), newClient("one", nil), m, func(context.Context) ([]byte, error) { return nil, nil })
+	p := newMultiRoundCalls().begin(nil, newClient("one", nil), m, rawjson.Get(rawjson.Get(body, "_meta"), "progressToken"), nil)
 	copy(body, bytes.Repeat([]byte("x"), len(body)))
 	if got := string(p.stream.Load().token); got != `"a"` {
 		t.Errorf("the token is now %s", got)
@@ -201,9 +225,9 @@ func TestRounds(t *testing.T) {
 // requests the upstream is refused, and the request goes on.
 func TestRequestsThatCannotAsk(t *testing.T) {
 	for _, method := range []string{"completion/complete", "tools/list", "tools/call"} {
-		c := newClient("modern", nil).forRequest("2026-07-28", []byte(`{"roots":{}}`), nil)
+		c := newClient("modern", nil).forRequest(requestWith(`{"roots":{}}`, ""))
 		r := newMultiRoundCalls()
-		result, err := r.run(t.Context(), c, rpc.Message{ID: []byte("1"), Method: method}, func(ctx context.Context) ([]byte, error) {
+		result, err := runRound(t.Context(), r, c, rpc.Message{ID: []byte("1"), Method: method}, func(ctx context.Context) ([]byte, error) {
 			if _, err := c.Request(ctx, "roots/list", nil); err != nil {
 				return rawjson.AppendString(nil, err.Error()), nil
 			}
@@ -217,8 +241,7 @@ func TestRequestsThatCannotAsk(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", method, result, err, want)
 		}
 		for _, p := range r.parked {
-			p.cancel(nil)
-			<-p.done
+			p.in.Cancel(errors.New("the test is over"))
 		}
 	}
 }
@@ -240,11 +263,11 @@ func TestARoundWithoutAnAnswerFails(t *testing.T) {
 // the upstream's keys, and the responses come back in their order.
 func TestInputsOfOneRound(t *testing.T) {
 	r := newMultiRoundCalls()
-	c := newClient("one", nil).forRequest("2026-07-28", []byte(`{"roots":{},"elicitation":{}}`), nil)
+	c := newClient("one", nil).forRequest(requestWith(`{"roots":{},"elicitation":{}}`, ""))
 	inputs := []upstream.Input{{Key: "user_name", Method: "elicitation/create", Params: []byte(`{"message":"Who?"}`)}, {Key: "roots", Method: "roots/list"}}
 	params := `{"name":"ask"}`
 	round := func() string {
-		result, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: []byte(params)}, func(ctx context.Context) ([]byte, error) {
+		result, err := runRound(t.Context(), r, c, rpc.Message{Method: "tools/call", Params: []byte(params)}, func(ctx context.Context) ([]byte, error) {
 			responses, err := c.RequestAll(ctx, inputs)
 			return bytes.Join(responses, []byte(" ")), err
 		})
@@ -281,7 +304,7 @@ func TestSealedStates(t *testing.T) {
 	foreign := sealing(seal.New(seal.Round, []seal.Key{bytes.Repeat([]byte{2}, seal.KeyBytes)}))
 	round := func(r *multiRoundCalls, owner, method, params string) string {
 		c := newClient(owner, func([]byte) error { return nil })
-		result, err := r.run(t.Context(), c, rpc.Message{Method: method, Params: []byte(params)}, func(ctx context.Context) ([]byte, error) {
+		result, err := runRound(t.Context(), r, c, rpc.Message{Method: method, Params: []byte(params)}, func(ctx context.Context) ([]byte, error) {
 			_, err := c.requestInput(ctx, wantRoots)
 			return []byte(`{"over":true}`), err
 		})

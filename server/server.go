@@ -12,11 +12,11 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/rawjson"
 	"mcpx/internal/seal"
-	"mcpx/internal/telemetry"
-	"mcpx/internal/upstream"
 	"mcpx/registry"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // Server handles the requests of the clients of one profile, on all fronts. It uses
@@ -36,6 +36,7 @@ type Server struct {
 	view        config.Expose // set by Exposing
 	forwarded   []string      // headers of clients' requests that upstreams get
 	rounds      *multiRoundCalls
+	info        []byte // name and version, for clients of 2026-07-28
 
 	configured map[string]bool // names of the upstreams in the profile
 }
@@ -48,7 +49,7 @@ type Options struct {
 	SetLevel   func(level string) // sets the level of mcpx's own log; may be nil
 	Listed     func()             // called after each tools/list; may be nil
 	Rounds     *seal.Box          // seals requestState; may be nil
-	Tracer     *telemetry.Tracer  // records spans of requests; nil: none
+	Tracer     Tracer             // records spans of requests; nil: none
 }
 
 // Times to stop a front. Stopping the upstreams takes up to four seconds more, so that
@@ -71,6 +72,7 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		lazy:     p.Expose == config.Lazy,
 		bare:     p.Expose == config.Flat && !p.Prefix,
 		rounds:   newMultiRoundCalls(),
+		info:     append(rawjson.AppendString([]byte(`{"name":"mcpx","version":`), o.Version), '}'),
 
 		forwarded:  p.ForwardedHeaders(),
 		configured: make(map[string]bool, len(p.Upstreams)),
@@ -109,6 +111,9 @@ func (s *Server) Continues(other *Server) bool {
 
 // Attach makes a client known to upstreams until Detach.
 func (s *Server) Attach(c *Client) { s.registry.Attach(c) }
+
+// Left is called when a client that stays attached has closed its streams.
+func (s *Server) Left(c *Client) { s.registry.Left(c) }
 
 // Forget drops the kept results of a client. Other replicas can still read those that are
 // shared.

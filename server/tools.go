@@ -14,45 +14,53 @@ import (
 	"mcpx/internal/rpc"
 )
 
-// callToolAndWait is callTool for callers that wait.
-func (s *Server) callToolAndWait(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
-	return rpc.Wait(func(done rpc.Done) { s.callTool(ctx, c, m, done) })
+// callTool handles tools/call. It never waits. A call of 2026-07-28 differs in how it begins and
+// how its result is written.
+func (s *Server) callTool(in *rpc.Incoming, c *Client, m rpc.Message, done rpc.Done) {
+	p, err := readCall(m.Params)
+	if err != nil {
+		done(rpc.Result{}, err)
+		return
+	}
+	d := readDeclared(p.meta)
+	if !d.isModern() {
+		s.call(in, c, m, p, done)
+		return
+	}
+	s.goModern(in, c, m, d, func(c *Client, now rpc.Message, done rpc.Done) {
+		if c.resumed != nil { // now has no members of the round
+			p, _ = readCall(now.Params)
+		}
+		s.call(in, c, now, p, done)
+	}, done)
 }
 
-// callTool handles tools/call. It never waits.
-func (s *Server) callTool(ctx context.Context, c *Client, m rpc.Message, done rpc.Done) {
-	name, call, err := s.readToolCall(c, m)
+// call makes a call with params that were read.
+func (s *Server) call(ctx context.Context, c *Client, m rpc.Message, p callParams, done rpc.Done) {
+	name, call, err := s.toolCall(c, m, p)
 	switch {
 	case err != nil:
-		done(nil, nil, err)
+		done(rpc.Result{}, err)
 	case !s.lazy:
-		s.executor.Go(ctx, call, func(result, line []byte, err error) { done(flatResult(c, result, line, err)) })
+		s.executor.Go(ctx, call, func(r rpc.Result, err error) { done(flatResult(c, r, err)) })
 	case name == "exec":
-		s.executor.Go(ctx, call, func(result, line []byte, err error) {
+		s.executor.Go(ctx, call, func(r rpc.Result, err error) {
 			if err != nil { // in a result, so that the model sees it
-				result, line = errorResult(err.Error()), nil
+				r = rpc.NewResult(errorResult(err.Error()))
 			}
-			done(result, line, nil)
+			done(r, nil)
 		})
 	default:
 		go func() {
 			result, err := s.safely(ctx, (*Server).inspect, c, m)
-			done(result, nil, err)
+			done(rpc.NewResult(result), err)
 		}()
 	}
 }
 
-// readToolCall reads the params of tools/call. In lazy mode the tool is inspect or
-// exec.
-func (s *Server) readToolCall(c *Client, m rpc.Message) (name string, call executor.Call, err error) {
+// toolCall returns the call of the executor. In lazy mode the tool is inspect or exec.
+func (s *Server) toolCall(c *Client, m rpc.Message, p callParams) (name string, call executor.Call, err error) {
 	defer s.recovered(m.Method, &err)
-	if m.Params, err = checkParams(m.Params); err != nil {
-		return "", call, err
-	}
-	p, err := readCall(m.Params)
-	if err != nil {
-		return "", call, err
-	}
 	name, named := rawjson.View(p.name)
 	switch {
 	case !s.lazy:
@@ -89,6 +97,9 @@ type callParams struct{ name, arguments, meta []byte }
 
 // readCall reads the params of tools/call. Each may be given once.
 func readCall(params []byte) (p callParams, err error) {
+	if kind := rawjson.Kind(params); kind != '{' && !rawjson.IsNull(params) {
+		return p, invalidParams(`"params" must be an object`)
+	}
 	for key, value := range rawjson.Members(params) {
 		var field *[]byte
 		switch key {
@@ -109,7 +120,7 @@ func readCall(params []byte) (p callParams, err error) {
 	if path := rawjson.DuplicateKey(p.meta); path != nil {
 		return p, duplicateKey(append([]string{"_meta"}, path...)...)
 	}
-	return p, nil
+	return p, checkMeta(p.meta)
 }
 
 // inspect handles a call of the tool inspect.
@@ -160,15 +171,15 @@ func (s *Server) notListed(c *Client, name string) error {
 // flatResult returns the result of a tool call in flat mode. Arguments that do not
 // fit the tool's schema are an error in the result since 2025-11-25, and an MCP error
 // before.
-func flatResult(c *Client, result, line []byte, err error) (_, _ []byte, _ error) {
+func flatResult(c *Client, r rpc.Result, err error) (rpc.Result, error) {
 	var invalid *executor.Invalid
 	switch {
 	case !errors.As(err, &invalid):
-		return result, line, err
+		return r, err
 	case c.Revision() >= mcp.ProtocolVersion20251125:
-		return errorResult(invalid.Error()), nil, nil
+		return rpc.NewResult(errorResult(invalid.Error())), nil
 	}
-	return nil, nil, invalidArguments(invalid)
+	return rpc.Result{}, invalidArguments(invalid)
 }
 
 // invalidArguments returns the MCP error for arguments that do not fit the schema.

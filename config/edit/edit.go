@@ -12,18 +12,17 @@ import (
 	"strings"
 
 	"mcpx/config"
-	"mcpx/internal/editfile"
-	"mcpx/internal/jsonedit"
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/atomicfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/rawjson"
 )
 
 // File changes the servers of a config file. The result is checked whole before it replaces
 // the file; a config with an error is not written. create has the permissions of a file that
 // does not exist yet; 0: it must exist. Several processes may edit one file at the same time.
-func File(path string, create fs.FileMode, change func(e *Editor) error) (editfile.Result, error) {
-	options := editfile.Options{Limit: config.MaxBytes, Create: create}
-	return editfile.Edit(path, options, func(old []byte) ([]byte, error) { return Text(path, old, change) })
+func File(path string, create fs.FileMode, change func(e *Editor) error) (atomicfile.Result, error) {
+	options := atomicfile.Options{Limit: config.MaxBytes, Create: create}
+	return atomicfile.Edit(path, options, func(old []byte) ([]byte, error) { return Text(path, old, change) })
 }
 
 // Text is [File] for the text of a file. An empty text stands for a new file.
@@ -32,11 +31,11 @@ func Text(path string, old []byte, change func(e *Editor) error) ([]byte, error)
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{\n  \"mcpServers\": {}\n}\n")
 	}
-	file := jsonfile.New(path, text)
+	file := jsonc.New(path, text)
 	if file.Parse(); file.Err() != nil {
 		return nil, file.Err()
 	}
-	doc, err := jsonedit.Parse(text)
+	doc, err := jsonc.Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +52,7 @@ func Text(path string, old []byte, change func(e *Editor) error) ([]byte, error)
 // check returns the problems of a text after a change: those of the old text if it had any,
 // otherwise a ChangeError.
 func check(path string, old, changed []byte) error {
-	var problems *jsonfile.Error
+	var problems *jsonc.Error
 	if err := config.Check(path, changed); !errors.As(err, &problems) {
 		return err
 	}
@@ -64,7 +63,7 @@ func check(path string, old, changed []byte) error {
 }
 
 // ChangeError reports that a change would make the config invalid.
-type ChangeError struct{ Problems []jsonfile.Problem }
+type ChangeError struct{ Problems []jsonc.Problem }
 
 // Error returns the problems, one per line, without positions: nobody has seen the text.
 func (e *ChangeError) Error() string {
@@ -77,7 +76,7 @@ func (e *ChangeError) Error() string {
 
 // Editor changes the servers in the text of a config file. An empty schema name means
 // "default". It is not safe for concurrent use.
-type Editor struct{ doc *jsonedit.Document }
+type Editor struct{ doc *jsonc.Document }
 
 // ExistsError reports that a server cannot be added because its name is used.
 type ExistsError struct{ Schema, Name string }

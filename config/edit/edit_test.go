@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"mcpx/config"
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 )
 
 const addedServer = `{"command":"uvx","args":["mcp-server-time"]}`
@@ -167,7 +167,7 @@ func TestEditConcurrently(t *testing.T) {
 		})
 	}
 	all.Wait()
-	c, err := config.Load(path)
+	c, err := config.Hooks{}.Load(path)
 	if err != nil || len(c.Profiles[0].Upstreams) != servers {
 		t.Errorf("%v, %+v", err, c)
 	}
@@ -183,7 +183,7 @@ func TestEditKeepsBrokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := File(path, 0o600, add(""))
-	var problems *jsonfile.Error
+	var problems *jsonc.Error
 	if !errors.As(err, &problems) {
 		t.Errorf("got %v", err)
 	}

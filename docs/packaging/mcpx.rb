@@ -28,7 +28,8 @@ class Mcpx < Formula
   end
 
   def install
-    bin.install "mcpx", "mcpx-sse"
+    bin.install "mcpx"
+    bin.install_symlink bin/"mcpx" => "mcpx-sse"
     generate_completions_from_executable(bin/"mcpx", "completion")
     (man1/"mcpx.1").write Utils.safe_popen_read(bin/"mcpx", "man")
   end

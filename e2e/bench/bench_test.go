@@ -60,6 +60,13 @@ func flat(b *testing.B, arguments string, calls int) {
 	}
 }
 
+// BenchmarkRevisions compares clients of 2025-06-18 and of 2026-07-28.
+func BenchmarkRevisions(b *testing.B) {
+	for _, front := range []string{"stdio", "http"} {
+		b.Run(front, func(b *testing.B) { latency(b, revisionTargets(b, front), small, 50) })
+	}
+}
+
 // What a call costs does not depend on how much mcpx has to keep.
 func BenchmarkUpstreams(b *testing.B) {
 	for _, n := range []int{1, 10, 100} {

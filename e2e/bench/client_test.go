@@ -15,13 +15,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"mcpx/internal/parts/replicas/storetest"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/store/storetest"
 )
 
 // programs is where the built mcpx is.
@@ -82,6 +83,10 @@ const (
 	plainCall = `{"name":"t0","arguments":%s}`
 	flatCall  = `{"name":"s0__t0","arguments":%s}`
 	execCall  = `{"name":"exec","arguments":{"server_name":"s0","tool_name":"t0","arguments":%s}}`
+
+	// The same call of a client of 2026-07-28.
+	execCall2026 = `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}},` +
+		`"name":"exec","arguments":{"server_name":"s0","tool_name":"t0","arguments":%s}}`
 )
 
 // stdioTargets are the upstream itself, behind the relay, and behind mcpx.
@@ -131,6 +136,15 @@ func flatTargets(b *testing.B, front string) []*target {
 	return []*target{
 		f.open(b, target{name: "lazy", tool: execCall}, mcpx(f.program, configFile(b, 1))),
 		f.open(b, target{name: "flat", tool: flatCall}, mcpx(f.program, "--expose", "flat", configFile(b, 1))),
+	}
+}
+
+// revisionTargets are mcpx with a client of 2025-06-18 and with one of 2026-07-28.
+func revisionTargets(b *testing.B, front string) []*target {
+	f := fronts[front]
+	return []*target{
+		f.open(b, target{name: "2025-06-18", tool: execCall}, mcpx(f.program, configFile(b, 1))),
+		f.open(b, target{name: "2026-07-28", tool: execCall2026}, mcpx(f.program, configFile(b, 1))),
 	}
 }
 
@@ -356,7 +370,12 @@ func (c *httpClient) do(method, params string) ([]byte, error) {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	if c.session != "" {
+	switch {
+	case strings.Contains(params, "2026-07-28"): // without a client session
+		r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+		r.Header.Set("Mcp-Method", method)
+		r.Header.Set("Mcp-Name", "exec")
+	case c.session != "":
 		r.Header.Set("Mcp-Session-Id", c.session)
 	}
 	answer, err := c.http.Do(r)

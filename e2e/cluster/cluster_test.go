@@ -23,7 +23,7 @@ import (
 	"testing"
 
 	"mcpx/internal/mcptest"
-	"mcpx/internal/store/storetest"
+	"mcpx/internal/parts/replicas/storetest"
 )
 
 // replicaCount is the number of replicas in every test.

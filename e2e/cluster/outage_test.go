@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/store/storetest"
+	"mcpx/internal/parts/replicas/storetest"
 )
 
 // TestStoreOutage: the store stops, hangs and comes back under load. Calls go on, new

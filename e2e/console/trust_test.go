@@ -9,15 +9,15 @@ import (
 	"github.com/chromedp/chromedp"
 
 	mcpxconfig "mcpx/config"
-	"mcpx/internal/authtest"
 	"mcpx/internal/lockfile"
+	"mcpx/internal/parts/signin/signintest"
 )
 
 // TestSignInFromThePage: a server that needs a sign-in has a link for it, and then shows who
 // is signed in.
 func TestSignInFromThePage(t *testing.T) {
 	t.Parallel()
-	account := authtest.New(t)
+	account := signintest.New(t)
 	c := servers(map[string]any{"locked": map[string]any{"url": account.URL}})
 	c["auth"] = map[string]any{"store": "file"}
 	p := c.serve(t, "XDG_STATE_HOME="+filepath.Join(t.TempDir(), "state")).open(t, "#/default/locked")

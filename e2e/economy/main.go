@@ -22,9 +22,9 @@ import (
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/app"
-	"mcpx/internal/child"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
+	"mcpx/registry/child"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
 )
@@ -164,7 +164,7 @@ func run(ctx context.Context, servers map[string][]string, use func(ctx context.
 
 // ask makes a call and returns the texts of its result.
 func ask(ctx context.Context, e *executor.Executor, c executor.Call) (texts []string, err error) {
-	result, err := e.Do(ctx, c)
+	result, err := e.Call(ctx, c)
 	for item := range rawjson.Elements(rawjson.Get(result, "content")) {
 		text, _ := rawjson.String(rawjson.Get(item, "text"))
 		texts = append(texts, text)

@@ -45,18 +45,12 @@ func (q Query) startIn(size int) int {
 // part it is and where the next one starts. It waits until there is room for the work. It
 // fails if the context ends.
 func (s *Store) Read(ctx context.Context, client string, q Query) (string, error) {
-	k, err := s.local(client, q.ID)
-	if err != nil && s.isShared(q.ID) {
-		if q.isWindow() {
-			return s.readPart(ctx, client, q, err)
-		}
-		k, err = s.fetch(ctx, client, q.ID, err)
-	}
+	k, err := s.load(ctx, client, q.ID)
 	switch {
 	case err != nil:
 		return "", err
 	case q.isWindow():
-		return s.windowOf(k.text, q)
+		return s.window(k.text, q)
 	}
 	r, err := s.read(ctx, client, k)
 	if err != nil {
@@ -97,7 +91,7 @@ func (s *Store) readPath(r *reading, q Query) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.windowOf(rawjson.Text(value), q)
+	return s.window(rawjson.Text(value), q)
 }
 
 // grepAll searches the values of JSON, or the lines of a text.
@@ -120,41 +114,23 @@ func (s *Store) budget() int {
 	return max(s.Tokens, minBudget)
 }
 
-// excerpt is a part of a text: where it begins, and how long the whole text is.
-type excerpt struct {
-	text string
-	at   int
-	size int
-}
-
-// windowOf is window for a whole text.
-func (s *Store) windowOf(text string, q Query) (string, error) {
-	answer, _, err := s.window(excerpt{text, 0, len(text)}, q)
-	return answer, err
-}
-
-// window returns the text from the offset on, as much as fits. ok is false if more would fit
-// than the excerpt has.
-func (s *Store) window(p excerpt, q Query) (answer string, ok bool, err error) {
-	start := q.startIn(p.size)
-	if start > 0 && start >= p.size {
-		return "", false, fmt.Errorf("offset %d is past the end: there are %d bytes", start, p.size)
+// window returns the text from the offset on, as much as fits.
+func (s *Store) window(text string, q Query) (string, error) {
+	start := q.startIn(len(text))
+	if start > 0 && start >= len(text) {
+		return "", fmt.Errorf("offset %d is past the end: there are %d bytes", start, len(text))
 	}
-	start = plain.RuneStart(p.text, start-p.at)
-	rest, isEnd := p.text[start:], p.at+len(p.text) == p.size
+	start = plain.RuneStart(text, start)
+	rest := text[start:]
 	if q.Limit > 0 && q.Limit < len(rest) {
 		// At least one rune, or the reader would be stuck.
 		_, first := utf8.DecodeRuneInString(rest)
-		rest, isEnd = rest[:max(plain.RuneStart(rest, q.Limit), first)], true
+		rest = rest[:max(plain.RuneStart(rest, q.Limit), first)]
 	}
 	length := tokens.Cut(rest, s.budget()-positionCost)
-	if length == len(rest) && !isEnd {
-		return "", false, nil
-	}
-	start += p.at
 	end, next := start+length, "end"
-	if end < p.size {
+	if end < len(text) {
 		next = fmt.Sprintf("next offset %d", end)
 	}
-	return fmt.Sprintf("%s\n[bytes %d-%d of %d; %s]", rest[:length], start, end, p.size, next), true, nil
+	return fmt.Sprintf("%s\n[bytes %d-%d of %d; %s]", rest[:length], start, end, len(text), next), nil
 }

@@ -34,14 +34,12 @@ type Options struct {
 	Bytes  int           // kept for all clients together
 	Idle   time.Duration // how long a result is kept after its last use
 	Work   *work.Budget  // for all work on results
-
-	Sharing
+	Shelf  Shelf         // where other processes read results too; nil: they are in memory alone
 }
 
 // Store holds results, each for the client that got it. It may be used concurrently.
 type Store struct {
 	Options
-	*background
 
 	mu      sync.Mutex
 	results *list.List // of *entry, the least recently used first
@@ -67,8 +65,8 @@ type entry struct {
 	inAll  *list.Element // in the results of all clients
 	inOwn  *list.Element // in those of its client
 	used   time.Time
-	shared time.Time // when it was last stored or renewed for others; zero: they cannot read it
-	isCopy bool      // another replica has stored it, and removes it
+	shared time.Time // when it was last put on the shelf or renewed there; zero: it is not on the shelf
+	isCopy bool      // another process has put it on the shelf, and removes it
 }
 
 // kept has the parts of a result that later calls can read.
@@ -97,7 +95,7 @@ func New(o Options) *Store {
 	if o.Work == nil {
 		o.Work = work.New(defaultWork)
 	}
-	return &Store{Options: o, background: newBackground(), results: list.New(), clients: map[string]*client{}}
+	return &Store{Options: o, results: list.New(), clients: map[string]*client{}}
 }
 
 // Forget drops everything that is kept for a client. Other replicas can still read what is
@@ -119,15 +117,14 @@ func (s *Store) forget(name string, remove func(*entry)) {
 	}
 }
 
-// save keeps a result for a client. With a shared store, it waits until the result is
-// stored there.
+// save keeps a result for a client. If there is a shelf, it waits until the result is there.
 func (s *Store) save(name string, k kept) handle {
 	number := s.nextNumber(name)
 	e := &entry{client: name, id: "r" + strconv.Itoa(number), kept: k, used: time.Now()}
 	place := ""
-	if s.Store != nil {
+	if s.Shelf != nil {
 		var ok bool
-		if e.id, ok = s.share(name, number, k); ok {
+		if e.id, ok = s.Shelf.Put(name, number, Kept{k.text, k.data}, s.Idle); ok {
 			e.shared = time.Now()
 		} else {
 			place = onlyHere
@@ -205,7 +202,7 @@ func (s *Store) makeRoom() {
 // load returns a result of a client and marks it as used.
 func (s *Store) load(ctx context.Context, name, id string) (kept, error) {
 	k, err := s.local(name, id)
-	if err != nil && s.isShared(id) {
+	if err != nil && s.Shelf != nil {
 		return s.fetch(ctx, name, id, err)
 	}
 	return k, err
@@ -233,7 +230,7 @@ func (s *Store) local(name, id string) (kept, error) {
 	c.order.MoveToBack(e.inOwn)
 	if !e.shared.IsZero() && time.Since(e.shared) > s.Idle/10 {
 		e.shared = time.Now()
-		s.later(s.keep(name, id))
+		s.Shelf.Keep(name, id, s.Idle)
 	}
 	return e.kept, nil
 }
@@ -263,11 +260,11 @@ func (s *Store) expire() {
 // oldest returns the least recently used of some results.
 func oldest(results *list.List) *entry { return results.Front().Value.(*entry) }
 
-// evict drops a result, and removes it from the shared store if this replica stored it. The
+// evict drops a result, and removes it from the shelf if this process has put it there. The
 // caller holds mu.
 func (s *Store) evict(e *entry) {
 	if !e.shared.IsZero() && !e.isCopy {
-		s.later(s.remove(e.client, e.id))
+		s.Shelf.Keep(e.client, e.id, 0)
 	}
 	s.drop(e)
 }

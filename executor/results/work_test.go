@@ -12,7 +12,6 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
-	"mcpx/internal/store"
 	"mcpx/internal/work"
 )
 
@@ -238,38 +237,4 @@ func TestWorkStopsWhenCanceled(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestFetchIsShared: requests for one result of another replica fetch it once, within the
-// budget.
-func TestFetchIsShared(t *testing.T) {
-	shared := &countedStore{Store: store.NewMemory()}
-	a := replica(shared, 1000)
-	h := a.save("me", asKept(largeData(1 << 20)["rows"]))
-	b := replica(shared, 1000)
-	var wait sync.WaitGroup
-	for range 20 {
-		wait.Go(func() {
-			if _, err := b.Read(t.Context(), "me", Query{ID: h.id, Select: query("count")}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wait.Wait()
-	if got := shared.large.Load(); got != 1 {
-		t.Errorf("%d of 20 requests fetched the result", got)
-	}
-}
-
-// countedStore counts the large parts that are read.
-type countedStore struct {
-	store.Store
-	large atomic.Int64
-}
-
-func (s *countedStore) Part(ctx context.Context, key string, from, to int) ([]byte, error) {
-	if to-from > headerBytes {
-		s.large.Add(1)
-	}
-	return s.Store.Part(ctx, key, from, to)
 }

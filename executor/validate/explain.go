@@ -207,6 +207,9 @@ func (r *rule) explainObject(v map[string]any, at []string) (found []finding) {
 	}
 	found = append(found, r.explainDependent(v, at)...)
 	found = append(found, counted(r.minProperties, r.maxProperties, len(v), "property", at)...)
+	if len(r.properties) == 0 && len(r.patternProperties) == 0 && r.additionalProperties == nil && r.propertyNames == nil {
+		return found
+	}
 	for _, key := range slices.Sorted(maps.Keys(v)) {
 		if len(found) >= maxFindings {
 			break
@@ -218,6 +221,9 @@ func (r *rule) explainObject(v map[string]any, at []string) (found []finding) {
 
 // explainDependent checks the demands on objects that have a property.
 func (r *rule) explainDependent(v map[string]any, at []string) (found []finding) {
+	if len(r.dependentRequired) == 0 && len(r.dependentSchemas) == 0 {
+		return nil
+	}
 	for _, property := range slices.Sorted(maps.Keys(v)) {
 		for _, name := range r.dependentRequired[property] {
 			if _, ok := v[name]; !ok {
@@ -316,19 +322,34 @@ func (r *rule) explainContains(v []any, at []string) []finding {
 	if r.contains == nil {
 		return nil
 	}
-	n := 0
-	for _, item := range v {
-		if r.contains.matches(item) {
-			n++
-		}
-	}
-	least := 1
-	if r.minContains != nil {
-		least = *r.minContains
-	}
-	found := counted(&least, r.maxContains, n, "item", at)
+	n := r.contained(v, r.contains.matches)
+	least, most := r.containLimits()
+	found := counted(&least, most, n, "item", at)
 	for i := range found {
 		found[i].Text = strings.Replace(found[i].Text, ", got", " like "+showRule(r.contains)+", got", 1)
 	}
 	return found
+}
+
+// contained counts the items that match contains. Without a limit, it stops when there are
+// enough.
+func (r *rule) contained(v []any, matches func(item any) bool) (n int) {
+	least, most := r.containLimits()
+	for _, item := range v {
+		if most == nil && n >= least {
+			break
+		}
+		if matches(item) {
+			n++
+		}
+	}
+	return n
+}
+
+// containLimits returns how many items must, and may, match contains.
+func (r *rule) containLimits() (least int, most *int) {
+	if r.minContains == nil {
+		return 1, r.maxContains
+	}
+	return *r.minContains, r.maxContains
 }

@@ -15,10 +15,10 @@ func (r *rule) explainForms(v any, at []string) (found []finding) {
 	for _, rule := range r.allOf {
 		found = append(found, rule.explain(v, at)...)
 	}
-	if tries, matched := tryAll(r.anyOf, v, at); len(tries) > 0 && matched == 0 {
+	if tries, matched := tryForms(r.anyOf, v, at, 1); len(tries) > 0 && matched == 0 {
 		found = append(found, explainNoForm(tries, v, at)...)
 	}
-	switch tries, matched := tryAll(r.oneOf, v, at); {
+	switch tries, matched := tryForms(r.oneOf, v, at, 2); {
 	case len(tries) > 0 && matched == 0:
 		found = append(found, explainNoForm(tries, v, at)...)
 	case matched > 1:
@@ -47,9 +47,13 @@ type try struct {
 	found []finding
 }
 
-// tryAll looks at every form once: more would double the work at each level.
-func tryAll(forms []*rule, v any, at []string) (tries []try, matched int) {
+// tryForms looks at every form once: more would double the work at each level. It stops when
+// enough of them match.
+func tryForms(forms []*rule, v any, at []string, enough int) (tries []try, matched int) {
 	for _, form := range forms {
+		if matched == enough {
+			break
+		}
 		t := try{form, form.explain(v, at)}
 		if len(t.found) == 0 {
 			matched++
@@ -193,41 +197,50 @@ func (r *rule) explainUnevaluated(v any, at []string) (found []finding) {
 	if others == nil {
 		return nil
 	}
-	evaluating := *r
-	evaluating.unevaluatedProperties, evaluating.unevaluatedItems = nil, nil
+	evaluating := r.withoutUnevaluated()
 	all := maps.Collect(members(v))
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if !evaluating.evaluates(v, key) {
+		if !evaluating.evaluates(v, key, (*rule).matches) {
 			found = append(found, others.explain(all[key], below(at, key))...)
 		}
 	}
 	return found
 }
 
+func (r *rule) withoutUnevaluated() *rule {
+	rest := *r
+	rest.unevaluatedProperties, rest.unevaluatedItems = nil, nil
+	return &rest
+}
+
 // evaluates reports whether a rule that v matches has looked at the member key of
 // v: unevaluatedProperties and unevaluatedItems apply to all other members.
-func (r *rule) evaluates(v any, key string) bool {
+func (r *rule) evaluates(v any, key string, matches func(r *rule, v any) bool) bool {
 	applied := slices.Concat([]*rule{r.ref}, r.allOf, r.anyOf, r.oneOf)
 	switch v := v.(type) {
 	case map[string]any:
 		if r.additionalProperties != nil || r.unevaluatedProperties != nil || len(r.declared(key)) > 0 {
 			return true
 		}
-		for property, rule := range r.dependentSchemas {
+		for _, property := range slices.Sorted(maps.Keys(r.dependentSchemas)) {
 			if _, given := v[property]; given {
-				applied = append(applied, rule)
+				applied = append(applied, r.dependentSchemas[property])
 			}
 		}
 	case []any:
 		i, _ := strconv.Atoi(key)
-		if r.items != nil || r.unevaluatedItems != nil || i < len(r.prefixItems) || r.contains != nil && r.contains.matches(v[i]) {
+		if r.items != nil || r.unevaluatedItems != nil || i < len(r.prefixItems) || r.contains != nil && matches(r.contains, v[i]) {
 			return true
 		}
 	}
-	if r.condition != nil {
-		applied = append(applied, r.condition, r.branch(v))
+	switch {
+	case r.condition == nil:
+	case matches(r.condition, v):
+		applied = append(applied, r.condition, r.then)
+	default:
+		applied = append(applied, r.otherwise)
 	}
 	return slices.ContainsFunc(applied, func(rule *rule) bool {
-		return rule != nil && rule.matches(v) && rule.evaluates(v, key)
+		return rule != nil && matches(rule, v) && rule.evaluates(v, key, matches)
 	})
 }

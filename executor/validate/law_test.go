@@ -90,12 +90,33 @@ func checkLaws(t *testing.T, seed uint64) {
 			if found := e.rule.explain(value, nil); e.accepts(value) != (len(found) == 0) {
 				t.Errorf("seed %d: %s on %s: library says %v, found %v", seed, written(t, e.rule, modern), text, e.accepts(value), found)
 			}
+			checkCount(t, seed, e, value)
 			for _, note := range e.notes(value) {
 				if strings.ContainsAny(note.String(), "\n\r\x00") {
 					t.Errorf("seed %d: %s on %s: note %q", seed, raw, text, note)
 				}
 			}
 		}
+	}
+}
+
+// checkCount: meter finds out whether a value is valid, and so do all parts of a rule together,
+// except for members that are not evaluated.
+func checkCount(t *testing.T, seed uint64, e *engine, value any) {
+	t.Helper()
+	schema, text := written(t, e.rule, modern), encoded(t, value)
+	isValid := e.rule.matches(value)
+	m := meter{ctx: context.Background(), left: maxSteps}
+	if ok := m.rule(e.rule, value, place{}); ok && isValid != (m.wrong == 0) {
+		t.Errorf("seed %d: %s on %s: valid is %v, but %d problems were counted", seed, schema, text, isValid, m.wrong)
+	}
+	some := m.affordable(e.rule.parts(value, map[*rule]bool{}))
+	fits := some.matches(value)
+	if isValid && !fits || !isValid && fits && !strings.Contains(schema, "unevaluated") {
+		t.Errorf("seed %d: %s on %s: valid is %v, but for the parts %s %v", seed, schema, text, isValid, written(t, some, modern), fits)
+	}
+	if accepts := compileRule(some); accepts != nil && accepts(value) != fits {
+		t.Errorf("seed %d: %s on %s: valid is %v, but not for gojsonschema", seed, written(t, some, modern), text, fits)
 	}
 }
 

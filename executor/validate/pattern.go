@@ -24,8 +24,12 @@ func (r *reducer) pattern(ecma string) (p *pattern, ok bool) {
 		return p, true
 	}
 	text, ok := goPattern(ecma)
+	categories := len(category.FindAllString(text, -1))
+	if !ok || foldsUnicode.MatchString(ecma) || r.patternSteps+categories*categorySize > maxPatternSteps {
+		return nil, false
+	}
 	parsed, err := syntax.Parse(text, syntax.Perl)
-	if !ok || err != nil {
+	if err != nil {
 		return nil, false
 	}
 	program, err := syntax.Compile(parsed.Simplify())
@@ -36,11 +40,22 @@ func (r *reducer) pattern(ecma string) (p *pattern, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	p = &pattern{re, ecma, len(program.Inst)}
+	p = &pattern{re, ecma, len(program.Inst), categories}
 	r.patterns[ecma] = p
-	r.patternSteps += len(program.Inst)
+	r.patternSteps += len(program.Inst) + categories*categorySize
 	return p, true
 }
+
+// A category of Unicode takes as long to compile as this many instructions.
+const categorySize = 500
+
+var (
+	category = regexp.MustCompile(`\\[pP]`)
+
+	// foldsUnicode matches patterns that ignore case, also beyond ASCII. One class of characters
+	// can take 10 ms to compile.
+	foldsUnicode = regexp.MustCompile(`\(\?[a-zA-Z-]*i(?s:.*)(?:\\[upP]|[^\x00-\x7f])`)
+)
 
 // patternToken matches one character or escape of a pattern. It does not match
 // back-references, and letters that mean something else in Go.

@@ -69,8 +69,9 @@ type patternProperty struct {
 // pattern is a regular expression, compiled.
 type pattern struct {
 	*regexp.Regexp
-	written string // as in the schema
-	size    int    // instructions
+	written    string // as in the schema
+	size       int    // instructions
+	categories int    // of Unicode
 }
 
 // keyword is a row of the keywords. The type of its field decides how it is read and

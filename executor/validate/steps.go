@@ -4,27 +4,37 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strconv"
 	"strings"
 )
 
 // gojsonschema takes no context, so a check cannot be stopped. Its work is counted before it
 // starts instead: meter walks through the rules and the value as the engines do, and the
-// check is made only if it surely takes no more than maxSteps. The count depends on nothing
-// else, so the same arguments always get the same verdict.
+// check is made only if it takes no more than maxSteps. The count depends on nothing else, so
+// the same arguments always get the same verdict. Like the engines, meter stops at the first
+// form of an anyOf that matches, so it also finds out whether the value is valid.
 
-// maxSteps bounds one check. A step takes about 10 ns.
-const maxSteps = 50_000_000
+const (
+	// maxSteps bounds one check. A step takes about a nanosecond: half of one for some schemas
+	// and values, up to three for others.
+	maxSteps = 1_000_000_000
+
+	// maxWrong bounds the problems that gojsonschema keeps until the end of a check, about 800
+	// bytes each.
+	maxWrong = 100_000
+)
 
 // What the engines do takes this many steps.
 const (
-	visitSteps   = 100   // compare a rule with a value, without its members
-	problemSteps = 500   // report a problem, without its path
-	numberSteps  = 300   // read a number exactly
-	powerSteps   = 5_000 // read its exponent
-	regexpSteps  = 1_000 // compile a pattern, without its instructions
-	shownSteps   = 16    // show a byte of a schema
+	visitSteps   = 200   // compare a rule with a value, without its members
+	memberSteps  = 150   // find the rule of a member
+	problemSteps = 2_500 // report a problem, without its path
+	numberSteps  = 450   // read a number exactly
+	powerSteps   = 1_500 // read its exponent
+	valueSteps   = 700   // write a value as JSON and read it again
+	regexpSteps  = 2_000 // compile a pattern, without its characters
+	limitSteps   = 5_000 // show a limit of a number
+	shownSteps   = 4_000 // show the beginning of an array or object
+	schemaSteps  = 100   // show a byte of a schema
 )
 
 var errTooLong = errors.New("took too long")
@@ -32,7 +42,8 @@ var errTooLong = errors.New("took too long")
 // meter counts the steps of one check.
 type meter struct {
 	ctx    context.Context
-	left   int
+	left   int // below zero if there are no more
+	wrong  int // problems found so far
 	visits int
 }
 
@@ -40,15 +51,19 @@ type meter struct {
 type place struct {
 	path  int // bytes of the path
 	level int // how many rules are being checked, each inside the one before
+	forms int // how many of them are forms of anyOf or oneOf
 }
 
-func (p place) below(key string) place { return place{p.path + len(key) + 1, p.level + 1} }
+func (p place) below(key string) place { return place{p.path + len(key) + 1, p.level + 1, p.forms} }
 
 // inner returns the place of the same value under another rule.
-func (p place) inner() place { return place{p.path, p.level + 1} }
+func (p place) inner() place { return place{p.path, p.level + 1, p.forms} }
 
-// countSteps returns how many steps a check takes at most. It fails if these are more than
-// limit, or if ctx ends.
+// form returns the place of the same value under a form.
+func (p place) form() place { return place{p.path, p.level + 1, p.forms + 1} }
+
+// countSteps returns how many steps a check takes. It fails if these are more than limit, or if
+// ctx ends.
 func countSteps(ctx context.Context, r *rule, value any, limit int) (steps int, err error) {
 	m := meter{ctx: ctx, left: limit}
 	ok := m.rule(r, value, place{})
@@ -67,18 +82,30 @@ func (m *meter) spend(steps int) bool {
 	return m.left >= 0
 }
 
-// problems counts the steps of reporting n problems.
-func (m *meter) problems(n int, p place) bool {
-	return m.spend(n * (problemSteps + 4*p.path + 2*p.level))
+// stop leaves no steps.
+func (m *meter) stop() bool {
+	m.left = -1
+	return false
 }
 
-// rule counts the steps of comparing a value with a rule. Like all methods below, it reports
-// whether steps are left.
+// problems counts the steps of reporting n problems.
+func (m *meter) problems(n int, p place) bool {
+	if m.wrong += n; m.wrong > maxWrong {
+		return m.stop()
+	}
+	return m.spend(n * (problemSteps + 20*p.path + 40*p.level))
+}
+
+// rule counts the steps of comparing a value with a rule, and the problems. Like all methods
+// below, it reports whether steps are left.
 func (m *meter) rule(r *rule, v any, p place) bool {
 	if r == nil {
 		return true
 	}
-	if m.visits++; m.visits%1024 == 0 && m.ctx.Err() != nil || !m.spend(visitSteps) {
+	if m.visits++; m.visits%1024 == 0 && m.ctx.Err() != nil {
+		return m.stop()
+	}
+	if !m.spend(visitSteps) {
 		return false
 	}
 	switch {
@@ -94,32 +121,49 @@ func (m *meter) rule(r *rule, v any, p place) bool {
 	return m.allowed(r, v, p) && m.inside(r, v, p) && m.forms(r, v, p) && m.unevaluated(r, v, p)
 }
 
+// matches is rule for a rule that the value need not match: it does not count the problems.
+func (m *meter) matches(r *rule, v any, p place) (matches, ok bool) {
+	before := m.wrong
+	ok = m.rule(r, v, p)
+	matches = m.wrong == before
+	m.wrong = before
+	return matches, ok
+}
+
 // scalar counts the steps of reading a number.
 func (m *meter) scalar(v any) bool {
 	number, ok := v.(json.Number)
 	if !ok {
 		return true
 	}
-	if strings.ContainsAny(number.String(), "eE") && !m.spend(powerSteps) {
+	if hasPower(number) && !m.spend(powerSteps) {
 		return false
 	}
-	return m.spend(numberSteps + 20*len(number))
+	return m.spend(numberSteps + 10*len(number))
 }
+
+// hasPower reports whether a number is written with an exponent.
+func hasPower(n json.Number) bool { return strings.ContainsAny(n.String(), "eE") }
 
 // shown counts the steps of showing the beginning of a value.
 func (m *meter) shown(v any) bool {
-	object, _ := v.(map[string]any)
-	return m.spend(20 * len(object)) // the keys are sorted
+	switch v := v.(type) {
+	case []any:
+		return m.spend(shownSteps)
+	case map[string]any:
+		return m.spend(shownSteps + 150*len(v)) // the keys are sorted
+	}
+	return true
 }
 
 // whole counts the steps of writing a value as JSON and reading it again.
 func (m *meter) whole(v any) bool {
 	text, _ := v.(string)
-	if !m.spend(visitSteps+4*len(text)) || !m.scalar(v) {
+	if !m.spend(valueSteps+12*len(text)) || !m.scalar(v) {
 		return false
 	}
 	for key, member := range members(v) {
-		if !m.spend(4*len(key)) || !m.whole(member) {
+		if !m.spend(12*len(key)) || !m.whole(member) {
 			return false
 		}
 	}
@@ -131,15 +175,16 @@ func (m *meter) allowed(r *rule, v any, p place) bool {
 	if len(r.constant) == 0 && len(r.enum) == 0 {
 		return true
 	}
-	if !m.whole(v) || !m.spend(len(r.enum)/4+len(r.constant)*r.size) {
+	if !m.whole(v) || !m.spend(5*len(r.enum)+r.size/10) {
 		return false
 	}
 	if r.refusal(v) == nil {
 		return true
 	}
 	text, _ := v.(string)
-	list := min(r.size, maxEagerBytes) * (10 + min(len(text), maxCompared)/4)
-	return m.problems(1, p) && m.shown(v) && m.spend(list+r.size*(8+2*p.level))
+	list := min(r.size, maxEagerBytes) * (40 + min(len(text), maxCompared))
+	// The lists of all forms are merged.
+	return m.problems(1, p) && m.shown(v) && m.spend((list+15*r.size)*(1+p.forms))
 }
 
 // inside counts the steps of the keywords for one type of values.
@@ -161,21 +206,29 @@ func (m *meter) inside(r *rule, v any, p place) bool {
 }
 
 func (m *meter) number(r *rule, v json.Number, p place) bool {
-	isLimited := false
+	shown := 0
 	for _, limit := range [...]json.Number{r.minimum, r.maximum, r.exclusiveMinimum, r.exclusiveMaximum, json.Number(r.multipleOf)} {
 		if limit == "" {
 			continue
 		}
-		if isLimited = true; !m.scalar(limit) {
+		if !m.scalar(limit) {
 			return false
 		}
+		shown += limitSteps + 300*len(limit)
+		if hasPower(limit) {
+			shown += 20 * limitSteps
+		}
 	}
-	return !isLimited || m.problems(len(r.explainNumber(v, nil)), p)
+	if shown == 0 {
+		return true
+	}
+	n := len(r.explainNumber(v, nil))
+	return n == 0 || m.problems(n, p) && m.spend(shown)
 }
 
 // match counts the steps of matching a pattern.
 func (m *meter) match(pattern *pattern, text string) bool {
-	return m.spend(pattern.size * (1 + len(text)))
+	return m.spend(7 * pattern.size * (1 + len(text)))
 }
 
 func (m *meter) array(r *rule, v []any, p place) bool {
@@ -185,31 +238,58 @@ func (m *meter) array(r *rule, v []any, p place) bool {
 	if r.uniqueItems && (!m.whole(v) || !m.problems(len(v)-len(distinct(v)), p)) {
 		return false
 	}
-	if r.contains != nil && (!m.problems(1, p) || !m.spend(shownSteps*r.contains.size)) {
+	if !m.contains(r, v, p) {
 		return false
 	}
 	for i, item := range v {
-		here := p.below("00000")
-		if !m.rule(r.contains, item, here) || !m.rule(r.ofItem(i), item, here) {
+		if !m.spend(memberSteps) || !m.rule(r.ofItem(i), item, p.below("00000")) {
 			return false
 		}
 	}
 	return true
 }
 
+// contains counts the steps of looking for the items that an array must contain.
+func (m *meter) contains(r *rule, v []any, p place) bool {
+	if r.contains == nil {
+		return true
+	}
+	found := r.contained(v, func(item any) bool {
+		matches, _ := m.matches(r.contains, item, p.below("00000"))
+		return matches
+	})
+	least, most := r.containLimits()
+	if counted(&least, most, found, "item", nil) == nil {
+		return m.left >= 0
+	}
+	return m.problems(1, p) && m.spend(schemaSteps*r.contains.size)
+}
+
 func (m *meter) object(r *rule, v map[string]any, p place) bool {
-	if !m.spend(len(r.required)+len(r.properties)) || !m.problems(len(counted(r.minProperties, r.maxProperties, len(v), "property", nil)), p) {
+	if !m.spend(15*len(r.properties)) || !m.problems(len(counted(r.minProperties, r.maxProperties, len(v), "property", nil)), p) {
 		return false
 	}
 	if !m.required(r.required, v, p) {
 		return false
 	}
+	unknown := 0
 	for key, member := range v {
-		if !m.required(r.dependentRequired[key], v, p) || !m.rule(r.dependentSchemas[key], v, p.inner()) || !m.member(r, key, member, p.below(key)) {
+		here := p.below(key)
+		if !m.required(r.dependentRequired[key], v, p) || !m.rule(r.dependentSchemas[key], v, p.inner()) || !m.name(r, key, here) {
+			return false
+		}
+		rules := r.declared(key)
+		if len(rules) == 0 && r.additionalProperties != nil {
+			rules = []*rule{r.additionalProperties}
+			if r.additionalProperties.never {
+				unknown++
+			}
+		}
+		if !m.all(rules, member, here) {
 			return false
 		}
 	}
-	return true
+	return m.unknown(r, min(unknown, maxFindings))
 }
 
 // required counts the steps of looking for properties.
@@ -220,47 +300,44 @@ func (m *meter) required(names []string, v map[string]any, p place) bool {
 			return false
 		}
 	}
-	return m.spend(4 * len(names))
+	return m.spend(30 * len(names))
 }
 
-func (m *meter) member(r *rule, key string, member any, p place) bool {
-	if !m.spend(visitSteps+len(r.properties)) || !m.patterns(r, key) {
+// name counts the steps of finding the rules for a property, and of checking its name.
+func (m *meter) name(r *rule, key string, p place) bool {
+	if !m.spend(memberSteps+6*len(r.properties)) || !m.patterns(r, key) {
 		return false
 	}
-	if r.propertyNames != nil && (!m.problems(1, p) || !m.rule(r.propertyNames, key, p)) {
-		return false
-	}
-	declared := r.declared(key)
-	for _, rule := range declared {
-		if !m.rule(rule, member, p) {
-			return false
-		}
-	}
-	switch others := r.additionalProperties; {
-	case len(declared) > 0 || others == nil:
+	if r.propertyNames == nil {
 		return true
-	case others.never:
-		return m.problems(1, p) && m.unknown(r)
-	default:
-		return m.rule(others, member, p)
 	}
+	matches, ok := m.matches(r.propertyNames, key, p)
+	return ok && (matches || m.problems(1, p))
 }
 
 // patterns counts the steps of matching patternProperties, which gojsonschema compiles for
 // each key.
 func (m *meter) patterns(r *rule, key string) bool {
 	for _, p := range r.patternProperties {
-		if !m.spend(regexpSteps+10*p.pattern.size) || !m.match(p.pattern, key) {
+		if !m.compile(p.pattern) || !m.match(p.pattern, key) {
 			return false
 		}
 	}
 	return true
 }
 
-// unknown counts the steps of looking for the name that an unknown property was meant to have.
-func (m *meter) unknown(r *rule) bool {
+func (m *meter) compile(p *pattern) bool {
+	return m.spend(regexpSteps + 150*len(p.written) + 150*p.size + 50_000*p.categories)
+}
+
+// unknown counts the steps of looking for the names that n unknown properties were meant to
+// have.
+func (m *meter) unknown(r *rule, n int) bool {
+	if n == 0 {
+		return true
+	}
 	for name := range r.properties {
-		if !m.spend(20 + 6*len(name)) {
+		if !m.spend(n * (400 + 40*len(name))) {
 			return false
 		}
 	}
@@ -269,29 +346,73 @@ func (m *meter) unknown(r *rule) bool {
 
 // forms counts the steps of the keywords that apply other schemas to the same value.
 func (m *meter) forms(r *rule, v any, p place) bool {
-	for _, list := range [...][]*rule{r.allOf, r.anyOf, r.oneOf} {
-		if len(list) > 0 && !m.choice(list, v, p) {
-			return false
-		}
-	}
-	if r.not != nil && (!m.problems(1, p) || !m.spend(shownSteps*r.not.size)) {
+	before := m.wrong
+	if !m.all(r.allOf, v, p.inner()) || m.wrong > before && !m.problems(1, p) {
 		return false
 	}
-	if r.condition != nil && !m.problems(1, p) {
-		return false
-	}
-	inner := p.inner()
-	return m.rule(r.not, v, inner) && m.rule(r.condition, v, inner) && m.rule(r.then, v, inner) && m.rule(r.otherwise, v, inner)
-}
-
-// choice counts the steps of finding out which of several forms a value has.
-func (m *meter) choice(forms []*rule, v any, p place) bool {
-	object, _ := v.(map[string]any)
-	return m.problems(1, p) && m.spend(20*len(forms)*len(object)) && m.all(forms, v, p.inner())
+	return m.anyOf(r.anyOf, v, p) && m.oneOf(r.oneOf, v, p) && m.not(r.not, v, p) && m.condition(r, v, p)
 }
 
 func (m *meter) all(rules []*rule, v any, p place) bool {
-	return !slices.ContainsFunc(rules, func(r *rule) bool { return !m.rule(r, v, p) })
+	for _, r := range rules {
+		if !m.rule(r, v, p) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *meter) anyOf(forms []*rule, v any, p place) bool {
+	for _, form := range forms {
+		if matches, ok := m.matches(form, v, p.form()); matches || !ok {
+			return ok
+		}
+	}
+	return len(forms) == 0 || m.noForm(forms, v, p)
+}
+
+func (m *meter) oneOf(forms []*rule, v any, p place) bool {
+	matched := 0
+	for _, form := range forms {
+		matches, ok := m.matches(form, v, p.form())
+		if !ok {
+			return false
+		}
+		if matches {
+			matched++
+		}
+	}
+	return len(forms) == 0 || matched == 1 || m.noForm(forms, v, p)
+}
+
+// noForm counts the steps of finding out which form a value was meant to have.
+func (m *meter) noForm(forms []*rule, v any, p place) bool {
+	object, _ := v.(map[string]any)
+	return m.problems(1, p) && m.spend(50*len(forms)*len(object))
+}
+
+func (m *meter) not(r *rule, v any, p place) bool {
+	if r == nil {
+		return true
+	}
+	matches, ok := m.matches(r, v, p.inner())
+	return ok && (!matches || m.problems(1, p) && m.spend(schemaSteps*r.size))
+}
+
+func (m *meter) condition(r *rule, v any, p place) bool {
+	if r.condition == nil {
+		return true
+	}
+	matches, ok := m.matches(r.condition, v, p.inner())
+	if !ok {
+		return false
+	}
+	branch := r.then
+	if !matches {
+		branch = r.otherwise
+	}
+	before := m.wrong
+	return m.rule(branch, v, p.inner()) && (m.wrong == before || m.problems(1, p))
 }
 
 // unevaluated counts the steps of finding the members that no other keyword has evaluated.
@@ -303,29 +424,15 @@ func (m *meter) unevaluated(r *rule, v any, p place) bool {
 	if others == nil {
 		return true
 	}
+	evaluating := r.withoutUnevaluated()
 	for key, member := range members(v) {
-		if !m.evaluates(r, v, key, p.inner()) || !m.rule(others, member, p.below(key)) {
+		evaluated := m.patterns(r, key) && evaluating.evaluates(v, key, func(r *rule, v any) bool {
+			matches, ok := m.matches(r, v, p.inner())
+			return matches && ok && m.patterns(r, key)
+		})
+		if !evaluated && !m.rule(others, member, p.below(key)) {
 			return false
 		}
 	}
-	return true
-}
-
-// evaluates counts the steps of rule.evaluates.
-func (m *meter) evaluates(r *rule, v any, key string, p place) bool {
-	if !m.spend(visitSteps) || !m.patterns(r, key) || !m.rule(r.condition, v, p.inner()) {
-		return false
-	}
-	if array, ok := v.([]any); ok && r.contains != nil {
-		i, _ := strconv.Atoi(key)
-		if !m.rule(r.contains, array[i], p.inner()) {
-			return false
-		}
-	}
-	for _, rule := range r.inPlace() {
-		if rule != nil && (!m.rule(rule, v, p.inner()) || !m.evaluates(rule, v, key, p.inner())) {
-			return false
-		}
-	}
-	return true
+	return m.left >= 0
 }

@@ -16,28 +16,68 @@ import (
 var costly = `{"properties":{"n":{"type":"integer"},"tree":{"$ref":"#/$defs/0"}},"$defs":` +
 	strings.TrimPrefix(chain(`{"anyOf":[{"$ref":"#/$defs/%[2]d"},{"$ref":"#/$defs/%[2]d"}]}`, 40), `{"$ref":"#/$defs/0","$defs":`)
 
-// TestCostlyCheckCostsOneCall: a call whose check would take too long is sent unchecked, and
-// every other call is checked.
+// TestCostlyCheckCostsOneCall: of a call whose check would take too long, only the cheap members
+// are checked. Every other call is checked as usual.
 func TestCostlyCheckCostsOneCall(t *testing.T) {
 	for _, declared := range []string{"", draft7Declared + ","} {
 		first, second := newFor("{"+declared+costly[1:]), newFor("{"+declared+costly[1:])
 		var calls sync.WaitGroup
 		for range 4 {
 			calls.Go(func() {
-				verdict := first.Check(context.Background(), []byte(`{"n":"no integer","tree":1}`))
-				if verdict.Problems != nil || verdict.Unchecked != "check: took too long" {
-					t.Errorf("the costly call: %v", verdict)
-				}
+				checkVerdict(t, first, `{"n":1,"tree":1}`, "check: took too long", 0)
+				checkVerdict(t, first, `{"n":"no integer","tree":1}`, "check: took too long", 1)
 			})
 		}
 		for range 100 {
 			for _, s := range []*Validator{first, second} {
-				if problems := s.Check(context.Background(), []byte(`{"n":"no integer"}`)).Problems; len(problems) != 1 {
-					t.Errorf("another call: %v", problems)
-				}
+				checkVerdict(t, s, `{"n":"no integer"}`, "", 1)
 			}
 		}
 		calls.Wait()
+	}
+}
+
+// checkVerdict checks why arguments are not checked, and the number of problems.
+func checkVerdict(t *testing.T, s *Validator, raw, unchecked string, problems int) {
+	t.Helper()
+	verdict := s.Check(context.Background(), []byte(raw))
+	if verdict.Unchecked != unchecked {
+		t.Errorf("%.100s is unchecked because %q, want %q", raw, verdict.Unchecked, unchecked)
+	}
+	if len(verdict.Problems) != problems {
+		t.Errorf("%.100s has the problems %v, want %d", raw, verdict.Problems, problems)
+	}
+}
+
+// TestManyForms: calls are checked if that takes a tenth of a second.
+func TestManyForms(t *testing.T) {
+	forms := numbered(600, `{"type":"object","properties":{"kind":{"const":"k%d"},"n":{"type":"integer"}},"required":["kind","n"],"additionalProperties":false}`)
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		s := newFor(`{"properties":{"steps":{"items":{"` + keyword + `":[` + forms + `]}}}}`)
+		right, wrong := list(50, `{"kind":"k600","n":1}`), list(49, `{"kind":"k600","n":1}`)
+		checkVerdict(t, s, `{"steps":`+right+`}`, "", 0)
+		checkVerdict(t, s, `{"steps":`+strings.TrimSuffix(wrong, "]")+`,{"kind":"k600","n":"1"}]}`, "", 1)
+	}
+	s := newFor(`{"items":{"anyOf":[` + forms + `]}}`)
+	checkVerdict(t, s, list(5_000, `{"kind":"k1","n":1}`), "", 0) // the first form matches
+}
+
+// TestTooCostly: checks that would take more than three seconds are not made.
+func TestTooCostly(t *testing.T) {
+	for _, c := range []struct{ name, schema, value string }{
+		{"anyOf", chain(`{"anyOf":[{"$ref":"#/$defs/%[2]d"},{"$ref":"#/$defs/%[2]d"}]}`, 40), `1`},
+		{"oneOf", chain(`{"oneOf":[{"$ref":"#/$defs/%[2]d"},{"$ref":"#/$defs/%[2]d"}]}`, 40), `1`},
+		{"allOf", chain(`{"allOf":[{"$ref":"#/$defs/%[2]d"},{"$ref":"#/$defs/%[2]d"}]}`, 40), `"a"`},
+		{"not", chain(`{"allOf":[{"not":{"$ref":"#/$defs/%[2]d"}},{"not":{"$ref":"#/$defs/%[2]d"}}]}`, 30), `1`},
+		{"if", chain(`{"if":{"$ref":"#/$defs/%[2]d"},"then":{"$ref":"#/$defs/%[2]d"},"else":{"$ref":"#/$defs/%[2]d"}}`, 40), `1`},
+		{"forms of many items", `{"items":{"anyOf":[` + numbered(600, `{"required":["a%d"]}`) + `]}}`, list(2_000, `{}`)},
+		{"long enum", `{"items":{"enum":[` + numbered(10_000, `"value %d"`) + `]}}`, list(2_000, `"valeu 7"`)},
+		{"patterns of names", `{"patternProperties":{` + numbered(100, `"^[a-z]{%d}$":{}`) + `}}`, `{` + numbered(2_000, `"abc%d":1`) + `}`},
+		{"categories of Unicode", `{"patternProperties":{` + numbered(50, `"^\\p{L}{%d}$":{}`) + `}}`, `{` + numbered(2_000, `"abc%d":1`) + `}`},
+		{"many problems", `{"items":{"type":"string"}}`, list(maxWrong+1, `1`)},
+		{"unevaluated", `{"allOf":[{"unevaluatedProperties":{"$ref":"#"}}],"unevaluatedProperties":{"$ref":"#"}}`, strings.Repeat(`{"a":1,"b":`, 40) + `1` + strings.Repeat(`}`, 40)},
+	} {
+		t.Run(c.name, func(t *testing.T) { checkVerdict(t, newFor(c.schema), c.value, "check: took too long", 0) })
 	}
 }
 
@@ -151,7 +191,7 @@ func checkWork(t *testing.T, s *Validator, raw []byte) {
 	runtime.ReadMemStats(&before)
 	_, _ = engine.check(context.Background(), value)
 	runtime.ReadMemStats(&after)
-	const bytesPerStep, always = 20, 1 << 20
+	const bytesPerStep, always = 3, 1 << 20
 	if bytes := after.TotalAlloc - before.TotalAlloc; bytes > uint64(steps*bytesPerStep+always) {
 		t.Errorf("%d bytes in %d steps", bytes, steps)
 	}

@@ -195,7 +195,7 @@ func wrongValue(allowed []any, value any, at []string) finding {
 func areLong(values []any) bool {
 	size := 0
 	for _, v := range values {
-		if size += len(appendHead(nil, v, maxShown)); size > maxEagerBytes {
+		if size += len(appendHead(nil, v, maxEagerBytes)); size > maxEagerBytes {
 			return true
 		}
 	}

@@ -8,6 +8,9 @@
 // if it finds none, the call passes. For the few schemas that draft 7 cannot
 // express, explain.go decides alone.
 //
+// How long all that takes is counted before (steps.go). If it is too long, the cheap parts of
+// the schema are checked (parts.go).
+//
 // Valid arguments may still look wrong: a string does not fit its format, or a name is
 // misspelled. They are sent, and note.go says what to tell the caller.
 package validate
@@ -31,7 +34,7 @@ const (
 
 	// A check of more bytes, or with more steps, is costly.
 	cheapBytes = 64 << 10
-	cheapSteps = 500_000
+	cheapSteps = 2_000_000
 )
 
 var (
@@ -91,12 +94,14 @@ type Verdict struct {
 	// fit their format, and undeclared properties whose names are close to declared ones.
 	Notes []Problem
 
-	Unchecked string // why the arguments were not checked, "" if they were
+	// Unchecked is why the arguments, or some of them, were not checked, "" if all were.
+	Unchecked string
 }
 
 // Check checks arguments. They must always be JSON without duplicate keys. The rest stays
-// unchecked if the schema cannot be judged, if the check would take more than maxSteps, or if
-// ctx ends. A costly check waits until others have ended.
+// unchecked if the schema cannot be judged, or if ctx ends. If the check would take more than
+// maxSteps, only some parts of the schema are checked. A costly check waits until others have
+// ended.
 func (v *Validator) Check(ctx context.Context, raw []byte) Verdict {
 	if err := rawjson.Check(raw); err != nil {
 		return Verdict{Problems: []Problem{{Text: err.Error()}}}
@@ -109,7 +114,7 @@ func (v *Validator) Check(ctx context.Context, raw []byte) Verdict {
 	}
 	verdict, err := recovered(func() (Verdict, error) { return v.check(ctx, raw) })
 	if err != nil {
-		return Verdict{Unchecked: "check: " + err.Error()}
+		verdict.Unchecked = "check: " + err.Error()
 	}
 	return verdict
 }
@@ -118,8 +123,8 @@ func (v *Validator) check(ctx context.Context, raw []byte) (Verdict, error) {
 	if rawjson.HasLoneSurrogate(raw) {
 		return Verdict{}, errSurrogate
 	}
-	isCostly := len(raw) > cheapBytes
-	if isCostly {
+	isLong := len(raw) > cheapBytes
+	if isLong {
 		if err := acquire(ctx); err != nil {
 			return Verdict{}, err
 		}
@@ -130,17 +135,23 @@ func (v *Validator) check(ctx context.Context, raw []byte) (Verdict, error) {
 		return Verdict{}, err
 	}
 	engine := v.judge.engine()
-	steps, err := countSteps(ctx, engine.rule, arguments, maxSteps)
-	if err != nil {
-		return Verdict{}, err
+	if _, err := countSteps(ctx, engine.rule, arguments, cheapSteps); err == nil {
+		return engine.check(ctx, arguments)
 	}
-	if steps > cheapSteps && !isCostly {
+	if !isLong {
 		if err := acquire(ctx); err != nil {
 			return Verdict{}, err
 		}
 		defer release()
 	}
-	return engine.check(ctx, arguments)
+	_, err = countSteps(ctx, engine.rule, arguments, maxSteps)
+	switch {
+	case err == nil:
+		return engine.check(ctx, arguments)
+	case errors.Is(err, errTooLong):
+		return engine.checkParts(ctx, arguments)
+	}
+	return Verdict{}, err
 }
 
 // acquire waits for a slot. If ctx ends first, it returns the cause.

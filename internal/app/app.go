@@ -18,17 +18,20 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
-	"mcpx/internal/auth"
-	"mcpx/internal/child"
+	"mcpx/internal/atomicfile"
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
+	"mcpx/internal/parts/audit"
+	"mcpx/internal/parts/metrics"
+	"mcpx/internal/parts/replicas"
+	"mcpx/internal/parts/replicas/redis"
+	"mcpx/internal/parts/signin"
+	"mcpx/internal/parts/traces"
 	"mcpx/internal/seal"
-	"mcpx/internal/secret"
-	"mcpx/internal/store"
 	"mcpx/internal/tasks"
-	"mcpx/internal/telemetry"
 	"mcpx/internal/work"
 	"mcpx/registry"
+	"mcpx/registry/child"
 	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/stdio"
@@ -39,8 +42,11 @@ import (
 type App struct {
 	// Load reads the config file again, for Reload. If it is nil, there is no file.
 	Load      func() (*config.Config, error)
-	Accounts  *auth.Accounts // sign in to upstreams
-	Stateless bool           // the HTTP front keeps no client sessions
+	Accounts  *signin.Accounts // sign in to upstreams
+	Stateless bool             // the HTTP front keeps no client sessions
+	// Repaired is called after mcpx has repaired the permissions of a file or folder that other
+	// users could read. If it is nil, mcpx logs a warning. It may be called concurrently.
+	Repaired atomicfile.Repaired
 
 	profiles atomic.Pointer[[]*Profile]
 	config   *config.Config
@@ -50,12 +56,13 @@ type App struct {
 	watcher  *child.Watcher
 	cache    *listcache.Cache // may be nil
 	address  string           // of the HTTP front, as people reach it; empty without one
-	metrics  *metrics         // nil unless mcpx serves over HTTP
-	audit    *audit
+	metrics  *metrics.Metrics // nil unless mcpx serves over HTTP
+	audit    *audit.Audit
 	memory   *releaser
-	work     *work.Budget      // for work on large results; all profiles share it
-	store    *store.Redis      // shared with other replicas; nil unless the config has one
-	tracer   *telemetry.Tracer // nil unless the environment names a collector
+	work     *work.Budget       // for work on large results; all profiles share it
+	store    *redis.Store       // shared with other replicas; nil unless the config has one
+	replicas *replicas.Replicas // nil without a session key or an HTTP front
+	tracer   *traces.Tracer     // nil unless the environment names a collector
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
 	listed    func()          // ends headStart
@@ -83,23 +90,24 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
 		return nil, err
 	}
-	if a.audit, err = openAudit(c.Logging.Audit); err != nil {
+	if a.audit, err = audit.Open(c.Logging.Audit, a.log); err != nil {
 		_ = a.log.Close()
 		return nil, err
 	}
 	a.watcher = child.NewWatcher(a.log.Logger)
 	a.memory = newReleaser()
-	a.tracer = telemetry.New(Version(), a.log.Logger)
+	a.tracer = traces.New(Version(), a.log.Logger)
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
-		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), filepath.Join(secret.StateFolder(), "catalog-key"), a.log.Logger)
+		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), filepath.Join(atomicfile.StateFolder(), "catalog-key"), a.log.Logger)
+		a.cache.OnRepair(a.repaired)
 	}
-	if a.store, err = openStore(c, store.Options{Log: a.log.Logger}); err != nil {
+	if a.store, err = openStore(c, redis.Options{Log: a.log.Logger}); err != nil {
 		_ = a.log.Close()
 		_ = a.audit.Close()
 		return nil, err
 	}
 	a.work = work.New(c.Limits.WorkBytes)
-	a.Accounts = auth.New(openTokens(c, a.store, a.repaired), a.log.Logger)
+	a.Accounts = signin.New(openTokens(c, a.store, a.repaired), a.log.Logger)
 	var profiles []*Profile
 	for _, p := range chosen {
 		profiles = append(profiles, a.newProfile(c, p))
@@ -108,8 +116,12 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	return a, nil
 }
 
-// repaired logs that other users could read a file or folder.
+// repaired reports that other users could read a file or folder.
 func (a *App) repaired(path string) {
+	if a.Repaired != nil {
+		a.Repaired(path)
+		return
+	}
 	a.log.Warn().Str("path", path).Msg("other users could read this file or folder; mcpx has repaired its permissions")
 }
 
@@ -120,7 +132,10 @@ func (a *App) Profiles() []*Profile { return *a.profiles.Load() }
 func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 	options := a.registryOptions(c, p)
 	r := registry.New(p, options)
-	e := executor.New(r, c, p, executor.Options{Log: options.Log, Observe: a.observe, SignIn: signIn{a, c.File, p.Name}.begin(r), Work: a.work})
+	if a.tracer != nil {
+		r.Tracer = a.tracer
+	}
+	e := executor.New(r, c, p, executor.Options{Log: options.Log, Observers: a.observers(), SignIn: a.guide(c, p).Asker(r, options.Log), Tools: builtinTools(), Work: a.work})
 	return &Profile{Profile: p, Registry: r, Executor: e}
 }
 
@@ -138,10 +153,9 @@ func (a *App) registryOptions(c *config.Config, p *config.Profile) registry.Opti
 		ConnectsAtOnce: cmp.Or(c.Limits.ConnectsAtOnce, max(4, 2*runtime.NumCPU())),
 		Watcher:        a.watcher,
 		Cache:          a.cache,
-		Accounts:       a.Accounts,
-		SignIn:         signIn{a, c.File, p.Name}.how,
+		Account:        a.Accounts.Hook,
+		SignIn:         a.guide(c, p).How,
 		Compile:        executor.Compile,
-		Tracer:         a.tracer,
 	}
 }
 
@@ -178,9 +192,7 @@ func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) erro
 		})
 	}
 	a.tasks.Go(func() { a.memory.run(upstreams) })
-	if a.store != nil {
-		a.store.Start()
-	}
+	a.runReplicas(upstreams)
 	err := use(ctx)
 	stop()
 	a.tasks.Go(a.tracer.Close) // while the upstreams stop
@@ -219,6 +231,7 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 		Out:     out,
 		Limits:  a.config.Limits,
 		Timeout: a.config.Stdio.Timeout,
+		Freed:   a.memory.releaseSoon,
 	}
 	a.tracer.Start()
 	return a.Run(ctx, front.Run)
@@ -226,7 +239,10 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 
 // serverOptions returns the options of what a front serves.
 func (a *App) serverOptions() server.Options {
-	o := server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed, Tracer: a.tracer}
+	o := server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed}
+	if a.tracer != nil {
+		o.Tracer = a.tracer
+	}
 	if keys := a.config.Server.SessionKeys; len(keys) > 0 {
 		o.Rounds = seal.New(seal.Round, keys)
 	}
@@ -251,35 +267,6 @@ func (a *App) ready(mode string, p *Profile) *zerolog.Event {
 		servers = fmt.Sprintf("%d (%s)", len(names), strings.Join(names, ", "))
 	}
 	return a.log.Info().Str("version", Version()).Str("mode", mode).Str("config", a.config.File).Str("schema", p.Name).Str("servers", servers)
-}
-
-// observe takes note of a call. It may be called concurrently.
-func (a *App) observe(e executor.Event) {
-	if a.audit.file != nil {
-		line := a.audit.line(e)
-		a.log.Later(func() {
-			if err := a.audit.write(line); err != nil {
-				a.log.Error().Err(err).Msg("the audit file cannot be written; calls go on, and /status counts the lost lines")
-			}
-		})
-	}
-	e.Arguments = nil // they would stay in memory
-	a.log.Later(func() { a.logCall(e) })
-}
-
-// logCall logs and counts a call, in the goroutine of the log. In the path of the call it
-// made small calls over HTTP 1 to 5 % slower.
-func (a *App) logCall(e executor.Event) {
-	a.memory.noteCall()
-	if a.metrics != nil {
-		a.metrics.observe(e)
-	}
-	line := a.log.Info()
-	if len(a.Profiles()) > 1 {
-		line.Str("schema", e.Schema)
-	}
-	line.Str("client", e.Client).Str("request", e.Request).Str("server", e.Server).Str("tool", e.Tool).Str("outcome", e.Outcome).
-		Dur("ms", e.Took.Round(10*time.Microsecond)).Int("in", e.BytesIn).Int("out", e.BytesOut).Msg("call")
 }
 
 // ToolLists are the tool lists of a profile in a client's context: those of its upstreams

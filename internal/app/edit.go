@@ -96,7 +96,7 @@ func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := config.Parse(current.File, changed, os.LookupEnv)
+	c, err := configHooks().Parse(current.File, changed, os.LookupEnv)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,7 +112,7 @@ func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte
 	options := a.registryOptions(current, p)
 	options.Cache = nil // the server may never be saved
 	how := options.SignIn
-	options.SignIn = func(server string, scopes []string) string { return "add the server, then " + how(server, scopes) }
+	options.SignIn = func(u *config.Upstream, scopes []string) string { return "add the server, then " + how(u, scopes) }
 	return a.tryUpstream(ctx, registry.New(p, options), name), p.Upstreams[0].LiteralSecrets(), nil
 }
 

@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"mcpx/config"
-	"mcpx/internal/authtest"
+	"mcpx/internal/parts/signin/signintest"
 )
 
 // TestCheckServer: the check of a server that is not saved returns its last state. For a server
 // that uses OAuth it says that a sign-in is needed, and does not advise a header.
 func TestCheckServer(t *testing.T) {
-	remote := authtest.New(t)
+	remote := signintest.New(t)
 	file := filepath.Join(t.TempDir(), "mcpx.json")
 	text := []byte(`{"auth":{"store":"file"},"mcpServers":{}}`)
 	if err := os.WriteFile(file, text, 0o600); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -16,9 +17,11 @@ import (
 	"mcpx/config"
 	"mcpx/internal/console"
 	"mcpx/internal/neterr"
-	"mcpx/internal/seal"
+	"mcpx/internal/parts/metrics"
+	"mcpx/internal/parts/search"
+	"mcpx/internal/parts/signin"
 	"mcpx/server/access"
-	"mcpx/server/front"
+	httpfront "mcpx/server/http"
 	"mcpx/server/pages"
 )
 
@@ -36,22 +39,21 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 	defer a.listed()
 	address := reachable(c.Server.Host, listener.Addr())
 	a.address = cmp.Or(c.Server.PublicURL, "http://"+address)
-	web := &front.HTTP{
+	web := &httpfront.HTTP{
 		Guard:     access.Guard{Server: c.Server, Bind: listener.Addr().String(), Schemas: a.schemas, Headers: a.forwardedHeaders},
 		Log:       a.log.Logger,
 		Limits:    c.Limits,
 		StopDelay: c.Server.StopDelay,
 		Stateless: a.Stateless,
+		Freed:     a.memory.releaseSoon,
 	}
-	if keys := c.Server.SessionKeys; len(keys) > 0 {
-		web.Seal = seal.New(seal.Session, keys)
-	}
-	a.metrics = newMetrics(a.Profiles, web.Open)
+	a.addReplicas(web)
+	a.metrics = metrics.New(a.measured, web.Open)
 	if a.store != nil {
-		web.Store, web.StoreState = a.store, a.store.State
-		a.metrics.registry.MustRegister(storeMetrics(a.store)...)
+		web.StoreState = a.store.State
+		a.metrics.Add(storeNumbers(a.store)...)
 	}
-	web.AddRoutes = a.pages(web).AddRoutes
+	web.AddRoutes = a.addRoutes(web)
 	a.warn()
 	web.Handler()
 	a.reload.web = web
@@ -67,21 +69,25 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 	return a.Run(ctx, func(ctx context.Context) error { return web.Run(ctx, listener) })
 }
 
-// pages returns the routes of the front that are not for MCP clients.
-func (a *App) pages(web *front.HTTP) *pages.Pages {
+// addRoutes returns a function that adds the routes of the front that are not for MCP clients.
+func (a *App) addRoutes(web *httpfront.HTTP) func(mux *http.ServeMux) {
+	people := &signin.Pages{Front: web, Accounts: a.Accounts, Callback: a.address + "/oauth/callback"}
 	p := &pages.Pages{
 		Front:       web,
 		Console:     console.Handler(),
-		Metrics:     a.metrics.handler(a.log.Flush),
-		Accounts:    a.Accounts,
-		Callback:    a.address + "/oauth/callback",
+		Metrics:     a.metrics.Handler(a.log.Flush),
+		Search:      search.Find,
+		SignIn:      signin.StatusOf,
 		Problem:     a.ReloadProblem,
-		AuditFailed: a.audit.failed.Load,
+		AuditFailed: a.audit.Failed,
 	}
 	if s := a.config.Server; s.Console == config.ConsoleEdit && access.NeedsToken(s) {
 		p.Reload, p.Editing = a.Reload, a.editing()
 	}
-	return p
+	return func(mux *http.ServeMux) {
+		p.AddRoutes(mux)
+		people.AddRoutes(mux)
+	}
 }
 
 // listen opens the address of the config. Without a token it must be on this machine.
@@ -107,6 +113,14 @@ func listenProblem(err error) string {
 		return call.Err.Error()
 	}
 	return neterr.Reason(err)
+}
+
+// measured returns the profiles for /metrics.
+func (a *App) measured() (list []metrics.Profile) {
+	for _, p := range a.Profiles() {
+		list = append(list, metrics.Profile{Name: p.Name, Expose: p.Expose, Catalog: p.Registry.Catalog()})
+	}
+	return list
 }
 
 // schemas returns the names of the schemas that are served.

@@ -12,33 +12,52 @@ import (
 
 // ladder has the packages from the top to the bottom: each may import what
 // stands on a lower step, and its own sub-packages.
-var ladder = []string{"e2e", "cmd", "internal/app", "server/pages", "server/front", "server/stdio", "server/servertest", "server/access", "server", "executor", "registry", "registry/live", "registry/lists", "internal/upstream", "internal/link", "internal/child", "config/edit", "config", "internal", "examples"}
+var ladder = []string{"e2e", "cmd", "internal/app", "internal/parts", "server/pages", "server/http", "server/stdio", "server/servertest", "server/access", "server", "executor", "registry", "registry/live", "registry/lists", "registry/upstream", "registry/link", "registry/child", "config/edit", "config", "cmd/internal/terminal", "internal", "examples"}
 
 // only says which packages may import a module; no others may.
 var only = map[string][]string{
-	"github.com/mark3labs/mcp-go":            {"registry", "internal/upstream", "internal/link", "server"},
+	"github.com/mark3labs/mcp-go":            {"registry", "server"},
 	"github.com/xeipuuv/gojsonschema":        {"executor/validate"},
 	"github.com/alecthomas/kong":             {"cmd"},
 	"github.com/coreos/go-oidc":              {"server/access"},
-	"github.com/modelcontextprotocol/go-sdk": {"internal/auth", "server/access"},
-	"github.com/redis/go-redis":              {"internal/store"},
-	"github.com/zalando/go-keyring":          {"internal/secret"},
-	"golang.org/x/oauth2":                    {"internal/auth"},
-	"go.opentelemetry.io":                    {"internal/telemetry"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/parts/signin", "server/access"},
+	"github.com/redis/go-redis":              {"internal/parts/replicas/redis"},
+	"github.com/zalando/go-keyring":          {"internal/parts/secrets"},
+	"golang.org/x/oauth2":                    {"internal/parts/signin"},
+	"go.opentelemetry.io":                    {"internal/parts/traces"},
+	"github.com/prometheus":                  {"internal/parts/metrics"},
 	"github.com/pelletier/go-toml":           {"cmd/internal/clients"},
 	"github.com/chromedp/chromedp":           nil, // tests alone have a browser
 	"github.com/rs/zerolog/log":              nil, // the global logger
 	"github.com/tiktoken-go/tokenizer":       nil, // internal/tokens has its own table; tests check it
 }
 
+// core are the packages that must not need a forbidden module, with all below them.
+var core = []string{"config", "registry", "executor", "server"}
+
+// forbidden are the modules that only parts may need, directly or through other packages. The
+// values are the core packages that still need them: this list may only become shorter.
+var forbidden = map[string][]string{
+	"github.com/coreos/go-oidc":              {"server/access", "server/http", "server/pages"},
+	"github.com/go-jose":                     {"server/access", "server/http", "server/pages", "server/servertest"},
+	"github.com/godbus":                      nil,
+	"github.com/modelcontextprotocol/go-sdk": {"server/access", "server/http", "server/pages"},
+	"github.com/prometheus":                  nil,
+	"github.com/redis":                       nil,
+	"github.com/zalando/go-keyring":          nil,
+	"go.opentelemetry.io":                    nil,
+	"golang.org/x/oauth2":                    {"server/access", "server/http", "server/pages"},
+}
+
 // goPackage is what go list says of a package.
 type goPackage struct {
 	ImportPath                         string
 	Imports, TestImports, XTestImports []string
+	Deps                               []string // all packages that it needs
 }
 
 func TestImports(t *testing.T) {
-	packages := listPackages(t)
+	packages := listPackages(t, "ImportPath,Imports,TestImports,XTestImports", "mcpx/...")
 	if len(packages) < 10 {
 		t.Fatalf("only %d packages: %v", len(packages), packages)
 	}
@@ -62,10 +81,42 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// TestCoreNeeds: the core is small. What needs a forbidden module is in forbidden, and what is in
+// forbidden needs it.
+func TestCoreNeeds(t *testing.T) {
+	needs := map[string][]string{}
+	for _, folder := range core {
+		for _, p := range listPackages(t, "ImportPath,Deps", "mcpx/"+folder+"/...") {
+			for module := range forbidden {
+				if slices.ContainsFunc(p.Deps, func(path string) bool { return within(path, module) }) {
+					needs[module] = append(needs[module], strings.TrimPrefix(p.ImportPath, "mcpx/"))
+				}
+			}
+		}
+	}
+	for module, exceptions := range forbidden {
+		for _, name := range needs[module] {
+			if !slices.Contains(exceptions, name) {
+				t.Errorf("%s needs %s, which is for parts", name, module)
+			}
+		}
+		for _, name := range exceptions {
+			if !slices.Contains(needs[module], name) {
+				t.Errorf("%s no longer needs %s; remove it from forbidden", name, module)
+			}
+		}
+	}
+}
+
+// assemblers are the only packages that know the parts.
+var assemblers = []string{"internal/app", "cmd/internal/cli"}
+
 // points reports whether one of our packages may import another.
 func points(from, to string) bool {
 	a, b := step(from), step(to)
 	switch {
+	case within(to, "internal/parts") && !within(from, "internal/parts"):
+		return slices.Contains(assemblers, from)
 	case a < 0:
 		return false
 	case a == b:
@@ -91,9 +142,10 @@ func within(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/")
 }
 
-func listPackages(t *testing.T) []goPackage {
+// listPackages returns these fields of the packages that a pattern matches.
+func listPackages(t *testing.T, fields, pattern string) []goPackage {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "mcpx/...")
+	cmd := exec.Command("go", "list", "-json="+fields, pattern)
 	out, err := cmd.Output()
 	if err != nil {
 		var failed *exec.ExitError
@@ -122,8 +174,28 @@ func TestPoints(t *testing.T) {
 	}{
 		{"cmd/mcpx", "internal/app", true},
 		{"internal/app", "server", true},
-		{"server/pages", "server/front", true},
-		{"server/front", "server/pages", false},
+		{"internal/app", "internal/parts/secrets", true},
+		{"cmd/internal/cli", "internal/parts/secrets", true},
+		{"cmd/internal/clients", "internal/parts/secrets", false},
+		{"internal/parts/secrets", "server/pages", true},
+		{"internal/parts/secrets", "internal/plain", true},
+		{"internal/parts/secrets", "internal/parts/other", false},
+		{"internal/parts/secrets", "internal/app", false},
+		{"server/pages", "internal/parts/secrets", false},
+		{"internal/plain", "internal/parts/secrets", false},
+		{"internal/parts/replicas", "internal/parts/replicas/redis", true},
+		{"server/http", "internal/parts/replicas", false},
+		{"internal/app", "internal/parts/traces", true},
+		{"cmd/internal/cli", "internal/parts/traces", true},
+		{"cmd/mcpx", "internal/parts/traces", false},
+		{"internal/parts/traces", "server", true},
+		{"internal/parts/traces", "internal/parts/traces/tracestest", true},
+		{"internal/parts/traces", "internal/parts/audit", false},
+		{"internal/parts/traces", "internal/app", false},
+		{"server", "internal/parts/traces", false},
+		{"internal/logging", "internal/parts/traces", false},
+		{"server/pages", "server/http", true},
+		{"server/http", "server/pages", false},
 		{"config/edit", "config", true},
 		{"config", "config/edit", false},
 		{"registry", "registry/live", true},
@@ -136,6 +208,8 @@ func TestPoints(t *testing.T) {
 		{"config", "internal/nearest", true},
 		{"internal/rpc", "internal/rawjson", true},
 		{"executor/validate", "executor", false},
+		{"executor/listing", "registry", true},
+		{"executor/listing", "executor", false},
 		{"executor/validate", "executor/results", false},
 		{"registry", "executor", false},
 		{"config", "registry", false},
@@ -143,6 +217,10 @@ func TestPoints(t *testing.T) {
 		{"internal/tokens", "internal/app", false},
 		{"cmd/mcpx", "cmd/mcpx-sse", false},
 		{"cmd/internal/cli", "examples", true},
+		{"cmd/internal/cli", "cmd/internal/terminal", true},
+		{"cmd/internal/terminal", "cmd/internal/cli", false},
+		{"cmd/internal/terminal", "internal/app", false},
+		{"cmd/internal/terminal", "internal/plain", true},
 		{"examples", "internal/demo", false},
 		{"internal/demo", "internal/rpc", true},
 		{"internal/demo", "server", false},

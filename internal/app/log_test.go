@@ -37,7 +37,7 @@ func TestSchemaInLog(t *testing.T) {
 			err = a.Run(t.Context(), func(ctx context.Context) error {
 				for _, p := range a.Profiles() {
 					p.Registry.Settled(ctx, "a")
-					_, _ = p.Executor.Do(ctx, executor.Call{Server: "a", Tool: "echo"})
+					_, _ = p.Executor.Call(ctx, executor.Call{Server: "a", Tool: "echo"})
 				}
 				return nil
 			})

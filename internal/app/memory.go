@@ -11,13 +11,14 @@ import (
 )
 
 // releaser returns memory to the system: all that is not in use a second after the
-// start and after the last call, and a part of it every second while there are calls.
-// While there are none it does nothing.
+// start and after the last use, and a part of it every second while there is any. A use is
+// a call, or a client that reads or drops much that was unread. Without use, the releaser
+// does nothing.
 type releaser struct {
-	timer    *time.Timer
-	pending  atomic.Bool // the timer runs
-	start    time.Time
-	lastCall atomic.Int64 // nanoseconds since start
+	timer   *time.Timer
+	pending atomic.Bool // the timer runs
+	start   time.Time
+	lastUse atomic.Int64 // nanoseconds since start
 }
 
 const (
@@ -33,9 +34,10 @@ func newReleaser() *releaser {
 	return r
 }
 
-// noteCall makes sure that memory is released soon. It may be called concurrently.
-func (r *releaser) noteCall() {
-	r.lastCall.Store(int64(time.Since(r.start)))
+// releaseSoon notes a use, and makes sure that memory is released after it. It may be called
+// concurrently.
+func (r *releaser) releaseSoon() {
+	r.lastUse.Store(int64(time.Since(r.start)))
 	if !r.pending.Load() && r.pending.CompareAndSwap(false, true) {
 		r.timer.Reset(releaseDelay)
 	}
@@ -49,7 +51,7 @@ func (r *releaser) run(ctx context.Context) {
 			return
 		case <-r.timer.C:
 		}
-		quiet := time.Since(r.start) - time.Duration(r.lastCall.Load())
+		quiet := time.Since(r.start) - time.Duration(r.lastUse.Load())
 		if quiet < releaseDelay {
 			releaseSome()
 			r.timer.Reset(releaseDelay - quiet)

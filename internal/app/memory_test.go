@@ -25,9 +25,9 @@ func TestReleaser(t *testing.T) {
 			if r.pending.Load() {
 				t.Fatal("nothing was released")
 			}
-			r.noteCall()
+			r.releaseSoon()
 			time.Sleep(releaseDelay / 2)
-			r.noteCall()
+			r.releaseSoon()
 		}
 		cancel()
 		synctest.Wait()

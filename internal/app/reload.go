@@ -19,7 +19,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/lockfile"
 	"mcpx/server"
-	"mcpx/server/front"
+	httpfront "mcpx/server/http"
 )
 
 // reloading holds the state of reloads.
@@ -28,7 +28,7 @@ type reloading struct {
 
 	mu        sync.Mutex                // one reload at a time
 	ctx       context.Context           // ends when mcpx begins to stop; nil before Run
-	web       *front.HTTP               // nil on stdio
+	web       *httpfront.HTTP           // nil on stdio
 	servers   map[string]*server.Server // of web, by schema name
 	restart   []string                  // sections that need a restart, as reported last
 	stopWatch context.CancelFunc        // nil unless the config file is watched
@@ -162,8 +162,8 @@ func (a *App) setServers() {
 			servers[p.Name] = old.With(p.Profile, a.serverOptions())
 			continue
 		}
-		if a.store != nil {
-			p.Executor.Share(a.store)
+		if a.replicas != nil {
+			p.Executor.Share(a.replicas.Shelf(p.Name))
 		}
 		servers[p.Name] = server.New(p.Profile, p.Registry, p.Executor, a.serverOptions())
 	}
@@ -177,7 +177,6 @@ func (a *App) remove(p *Profile, s *server.Server) {
 	if a.reload.web != nil {
 		a.reload.web.EndSessions(s)
 	}
-	p.Executor.Close()
 }
 
 // handleHangup makes SIGHUP apply the config file and open the log and audit files again,
@@ -204,7 +203,7 @@ func (a *App) handleHangup(ctx context.Context) (_ context.Context, stop func())
 			if err := a.log.Reopen(); err != nil {
 				a.log.Error().Err(err).Msg("the log file cannot be opened again; mcpx goes on with the old one")
 			}
-			if err := a.audit.file.Reopen(); err != nil {
+			if err := a.audit.Reopen(); err != nil {
 				a.log.Error().Err(err).Msg("the audit file cannot be opened again; mcpx goes on with the old one")
 			}
 			_ = a.Reload() // it reports its own error

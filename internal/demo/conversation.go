@@ -93,7 +93,7 @@ func (c *conversation) accept(ctx context.Context, line []byte) {
 	switch {
 	case isWrong:
 		c.send(rpc.AppendError(nil, m.ID, wrong))
-	case !c.conn.Receive(m, line) && m.IsRequest():
+	case !c.conn.Receive(m, rpc.Line{Text: line}) && m.IsRequest():
 		c.start(ctx, m)
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"mcpx/internal/editfile"
+	"mcpx/internal/atomicfile"
 )
 
 // Cache is a folder with a file for each upstream. Several processes, users and machines may
@@ -35,8 +35,12 @@ type Cache struct {
 // New returns a cache in a folder, signed with the key in a file. Both are created when
 // something is saved.
 func New(folder, keyFile string, log zerolog.Logger) *Cache {
-	return &Cache{folder: folder, log: log, signer: signer{file: keyFile, log: log}}
+	return &Cache{folder: folder, log: log, signer: signer{file: keyFile}}
 }
+
+// OnRepair sets what is called if other users could read the key or its folder. It must be
+// called before the cache is used.
+func (c *Cache) OnRepair(repaired atomicfile.Repaired) { c.signer.repaired = repaired }
 
 // Limits of the cache.
 const (
@@ -70,7 +74,7 @@ func (c *Cache) Load(key string) (found Entry, ok bool) {
 	if err != nil {
 		return Entry{}, false
 	}
-	data, err := editfile.ReadAtMost(c.path(key, by), maxFile)
+	data, err := atomicfile.ReadAtMost(c.path(key, by), maxFile)
 	if err != nil {
 		return Entry{}, false
 	}
@@ -103,7 +107,7 @@ func (c *Cache) Save(key string, content *Entry) error {
 		return fmt.Errorf("the key that signs them: %w", err)
 	}
 	c.prune.Do(c.removeOld)
-	return editfile.Replace(c.path(key, by), by.sign(key, data.Bytes()), 0o600)
+	return atomicfile.Replace(c.path(key, by), by.sign(key, data.Bytes()), 0o600)
 }
 
 // removeOld removes files that nobody has written for a long time.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -121,8 +122,14 @@ func TestKey(t *testing.T) {
 		if err := os.Chmod(keyFile, 0o644); err != nil { //nolint:gosec // on purpose
 			t.Fatal(err)
 		}
-		if load(keyFile) {
+		var repaired []string
+		c := New(folder, keyFile, zerolog.Nop())
+		c.OnRepair(func(path string) { repaired = append(repaired, path) })
+		if _, ok := c.Load("u"); ok {
 			t.Error("a key that others could read is used")
+		}
+		if !slices.Equal(repaired, []string{keyFile}) {
+			t.Errorf("repaired %q, want the key", repaired)
 		}
 	}
 	if err := os.WriteFile(keyFile, []byte("short"), 0o600); err != nil {

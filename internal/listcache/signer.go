@@ -12,15 +12,13 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/rs/zerolog"
-
-	"mcpx/internal/editfile"
+	"mcpx/internal/atomicfile"
 )
 
 // signer reads the key from a file that only the user can read, and keeps it.
 type signer struct {
-	file string
-	log  zerolog.Logger
+	file     string
+	repaired atomicfile.Repaired // may be nil
 
 	mu   sync.Mutex
 	kept signingKey
@@ -41,12 +39,14 @@ func (s *signer) existing() (signingKey, error) {
 		return s.kept, nil
 	}
 	wasOpen := false
-	if err := editfile.PrivateFolder(filepath.Dir(s.file), s.repaired); err != nil {
+	if err := atomicfile.PrivateFolder(filepath.Dir(s.file), s.repaired); err != nil {
 		return nil, err
 	}
-	key, err := editfile.ReadPrivate(s.file, keyBytes, func(path string) {
-		s.repaired(path)
+	key, err := atomicfile.ReadPrivate(s.file, keyBytes, func(path string) {
 		wasOpen = true
+		if s.repaired != nil {
+			s.repaired(path)
+		}
 	})
 	switch {
 	case err != nil:
@@ -58,10 +58,6 @@ func (s *signer) existing() (signingKey, error) {
 	}
 	s.kept = key
 	return key, nil
-}
-
-func (s *signer) repaired(path string) {
-	s.log.Warn().Str("path", path).Msg("other users could read this file or folder; mcpx has repaired its permissions")
 }
 
 // create returns the key, and creates it if there is none. If several processes do so at once,
@@ -76,7 +72,7 @@ func (s *signer) create() (signingKey, error) {
 	if err := os.MkdirAll(filepath.Dir(s.file), 0o700); err != nil {
 		return nil, err
 	}
-	_, err := editfile.Edit(s.file, editfile.Options{Limit: keyBytes, Create: 0o600}, func(old []byte) ([]byte, error) {
+	_, err := atomicfile.Edit(s.file, atomicfile.Options{Limit: keyBytes, Create: 0o600}, func(old []byte) ([]byte, error) {
 		if len(old) == keyBytes {
 			return old, nil
 		}

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/editfile"
-	"mcpx/internal/jsonedit"
+	"mcpx/internal/atomicfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/rawjson"
 )
 
@@ -58,7 +58,7 @@ func (s *storedServer) lists() map[Kind]map[string]storedItem {
 // Read reads a lock file. The error is fs.ErrNotExist if there is none; any other error
 // means that nothing in the file can be trusted.
 func Read(path string) (Lock, error) {
-	data, err := editfile.Read(path, MaxBytes)
+	data, err := atomicfile.Read(path, MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		if target, link := os.Readlink(path); link == nil {
 			return nil, fmt.Errorf("%s is a link to %s, which does not exist", path, target)
@@ -148,7 +148,7 @@ func (l Lock) Write(path string) error {
 	if len(text) > MaxBytes {
 		return fmt.Errorf("the lock would have more than %d MiB", MaxBytes>>20)
 	}
-	_, err := editfile.Edit(path, editfile.Options{Limit: MaxBytes, Create: 0o644}, func([]byte) ([]byte, error) { return text, nil })
+	_, err := atomicfile.Edit(path, atomicfile.Options{Limit: MaxBytes, Create: 0o644}, func([]byte) ([]byte, error) { return text, nil })
 	return err
 }
 
@@ -196,4 +196,4 @@ func object[T any](members map[string]T, value func(v T) string) string {
 
 func quote(text string) string { return string(rawjson.AppendString(nil, text)) }
 
-func quoteAll(texts []string) string { return string(jsonedit.Line(rawjson.Encode(texts))) }
+func quoteAll(texts []string) string { return string(jsonc.Line(rawjson.Encode(texts))) }

@@ -45,7 +45,8 @@ func (c console) format(out, event []byte) []byte {
 		return true
 	})
 	out = append(append(out, timeOfDay(time)...), ' ')
-	out = c.paint.Append(out, levels[level].color, levels[level].name)
+	short := levels[level]
+	out = c.paint.Append(out, short.color, short.name)
 	out = append(append(append(out, ' '), plain.Line(message)...), fields...)
 	return append(out, '\n')
 }

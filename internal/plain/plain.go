@@ -125,3 +125,8 @@ func Shell(words ...string) string {
 	}
 	return strings.Join(quoted, " ")
 }
+
+// WithoutLineBreak returns a text without the line break at its end.
+func WithoutLineBreak(text string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+}

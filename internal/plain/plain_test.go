@@ -109,3 +109,19 @@ func FuzzLine(f *testing.F) {
 		}
 	})
 }
+
+func TestShell(t *testing.T) {
+	for word, want := range map[string]string{
+		"":           "''",
+		"plain-1.2":  "plain-1.2",
+		"two words":  "'two words'",
+		"it's":       `'it'\''s'`,
+		"$(rm -rf)":  "'$(rm -rf)'",
+		"a://b?c=d":  "'a://b?c=d'",
+		"./a/b:c=@d": "./a/b:c=@d",
+	} {
+		if got := Shell(word); got != want {
+			t.Errorf("%q: got %s, want %s", word, got, want)
+		}
+	}
+}

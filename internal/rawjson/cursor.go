@@ -31,27 +31,18 @@ func Children(b []byte, at int) iter.Seq[Child] {
 	return func(yield func(Child) bool) {
 		c := cursor{b: b, i: at}
 		c.space()
-		if c.peek() == '{' || c.peek() == '[' {
-			_, _ = c.children(yield)
+		if c.peek() != '{' && c.peek() != '[' {
+			return
+		}
+		for in := c.open(0); c.next(&in); {
+			child := Child{Key: in.key, Start: in.start, Value: c.i}
+			in.err = c.value(1)
+			child.End = c.i
+			if in.err != nil || !yield(child) {
+				return
+			}
 		}
 	}
-}
-
-// children moves past the object or array at the cursor and visits what is in it,
-// until visit returns false.
-func (c *cursor) children(visit func(Child) (more bool)) (stopped bool, err error) {
-	in := c.open(0)
-	for c.next(&in) {
-		child := Child{Key: in.key, Start: in.start, Value: c.i}
-		if in.err = c.value(1); in.err != nil {
-			break
-		}
-		child.End = c.i
-		if !visit(child) {
-			return true, nil
-		}
-	}
-	return false, in.err
 }
 
 // peek returns the byte at the cursor, 0 at the end.
@@ -208,6 +199,11 @@ func (c *cursor) text() error {
 // at a time.
 func plainRun(b []byte) int {
 	i := 0
+	for ; i < 16 && i+8 <= len(b); i += 8 { // most keys are short: BenchmarkObject
+		if found := special(b[i:]); found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
 	for i+32 <= len(b) {
 		w := b[i : i+32 : i+32]
 		if special(w)|special(w[8:])|special(w[16:])|special(w[24:]) != 0 {
@@ -241,7 +237,7 @@ func special(b []byte) uint64 {
 // escape returns the length of the escape sequence at the start of b, 0 if there is
 // none.
 func escape(b []byte) int {
-	if len(b) < 2 {
+	if len(b) < 2 || b[0] != '\\' {
 		return 0
 	}
 	switch b[1] {

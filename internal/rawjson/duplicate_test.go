@@ -38,6 +38,7 @@ func TestDuplicateKey(t *testing.T) {
 		`{"\uD800":1,"\ud800":2}`:              "�",
 		`{"\ud83d\ude00":1,"😀":2}`:             "😀",
 		`{"\ud83d\ud83d\ude00":1,"\ud83d😀":2}`: "�😀",
+		`{"\ud83d0ude00":1,"😀":2}`:             "", // the second half has no backslash
 		`{"\n\b\f\r\t\/\\\"":1,"\u000a\u0008\u000c\u000d\u0009/\u005c\u0022":2}`: "\n\b\f\r\t/\\\"",
 		`"a"`:                               "",
 		`{"a":1,"a"`:                        "",

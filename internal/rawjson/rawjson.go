@@ -53,12 +53,18 @@ func Object(b []byte, visit func(key string, value []byte) (more bool)) error {
 		}
 		return errors.New("not an object")
 	}
-	stopped, err := c.children(func(child Child) bool {
-		key, _ := View(child.Key)
-		return visit(key, b[child.Value:child.End:child.End])
-	})
-	if stopped || err != nil {
-		return err
+	in := c.open(0)
+	for c.next(&in) {
+		start := c.i
+		if in.err = c.value(1); in.err != nil {
+			break
+		}
+		if key, _ := View(in.key); !visit(key, b[start:c.i:c.i]) {
+			return nil
+		}
+	}
+	if in.err != nil {
+		return in.err
 	}
 	return c.end()
 }
@@ -113,6 +119,12 @@ func Get(object []byte, key string) []byte {
 func String(value []byte) (s string, ok bool) {
 	s, ok = View(value)
 	return strings.Clone(s), ok
+}
+
+// GetString returns a string member of an object, "" if there is none.
+func GetString(object []byte, key string) string {
+	s, _ := String(Get(object, key))
+	return s
 }
 
 // View is String without a copy: the result shares the memory of value, unless the

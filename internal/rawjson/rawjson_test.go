@@ -131,6 +131,7 @@ func TestHasLoneSurrogate(t *testing.T) {
 		`"\ude00\ud83d"`:               true,
 		`"\ud83d\ud83d\ude00"`:         true,
 		`"\ud83d\n"`:                   true,
+		`"\ud83d0ude00"`:               true,
 		`{"\uDFFF":1}`:                 true,
 		`"\\ud800"`:                    false,
 		`"\\\ud800"`:                   true,
@@ -147,6 +148,15 @@ func TestGet(t *testing.T) {
 	for key, want := range map[string]string{"a": "3", "A": "2", "b": "4", "c": ""} {
 		if got := string(Get(object, key)); got != want {
 			t.Errorf("Get(%q) = %q, want %q", key, got, want)
+		}
+	}
+}
+
+func TestGetString(t *testing.T) {
+	object := []byte(`{"a":"x\ny","b":2,"c":null}`)
+	for key, want := range map[string]string{"a": "x\ny", "b": "", "c": "", "d": ""} {
+		if got := GetString(object, key); got != want {
+			t.Errorf("GetString(%q) = %q, want %q", key, got, want)
 		}
 	}
 }
@@ -242,6 +252,18 @@ func BenchmarkCheck(b *testing.B) {
 	for b.Loop() {
 		if Check(text) != nil {
 			b.Fatal("invalid")
+		}
+	}
+}
+
+// BenchmarkObject: the members of a small call, as the server and the executor read them.
+func BenchmarkObject(b *testing.B) {
+	call := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"files","tool_name":"read_file","arguments":{"path":"notes/today.md"}}}}`)
+	b.SetBytes(int64(len(call)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if Get(call, "params") == nil {
+			b.Fatal("no params")
 		}
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"mcpx/internal/secret"
 )
 
 // Part is a literal or a reference in a text.
@@ -37,10 +35,20 @@ var stores = []Store{File, Keyring}
 // check returns an error for a reference that no secret can have.
 func (s Store) check(name string) error {
 	if s == Keyring {
-		return secret.CheckName(name)
+		return CheckName(name)
 	}
 	if name == "" {
 		return errors.New("${file:} needs the path of a file: ${file:PATH}")
+	}
+	return nil
+}
+
+var secretName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@/-]{0,127}$`)
+
+// CheckName returns an error for a text that cannot be the name of a secret in the keyring.
+func CheckName(name string) error {
+	if !secretName.MatchString(name) {
+		return fmt.Errorf("%q is no name of a secret; use up to 128 letters, digits, and _ . @ / -", name)
 	}
 	return nil
 }

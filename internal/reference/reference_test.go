@@ -51,6 +51,17 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestCheckName(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"github": true, "work/github.com": true, "me@x": true, "A_1-b": true,
+		"": false, "-x": false, "a b": false, "a\n": false, "ä": false, "a}": false, strings.Repeat("a", 129): false,
+	} {
+		if got := CheckName(name) == nil; got != ok {
+			t.Errorf("%q: %t, want %t", name, got, ok)
+		}
+	}
+}
+
 // The law: the parts of a text are the whole text.
 func FuzzMap(f *testing.F) {
 	for _, seed := range []string{"", "a ${B} c", "${B:-x}${file:y}", "$${{}}", "${input:x}"} {

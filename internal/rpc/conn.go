@@ -117,9 +117,8 @@ type Request struct {
 }
 
 // Done receives the end of a call, once. It runs on the goroutine that reads the
-// peer's messages and must not wait. line is the message that held the result, nil
-// if there is none; its memory passes to Done.
-type Done func(result, line []byte, err error)
+// peer's messages and must not wait. The result then belongs to Done.
+type Done func(r Result, err error)
 
 // Call is a request to the peer that has no response yet.
 type Call struct {
@@ -160,21 +159,22 @@ func (c *Conn) Go(ctx context.Context, r Request, done Done) error {
 
 // Call sends a request and waits for its end.
 func (c *Conn) Call(ctx context.Context, r Request) ([]byte, error) {
-	return Wait(func(done Done) {
+	result, err := Wait(func(done Done) {
 		if err := c.Go(ctx, r, done); err != nil {
-			done(nil, nil, err)
+			done(Result{}, err)
 		}
 	})
+	return result.Take(), err
 }
 
 // Wait calls start, waits until done is called, and returns the end of the call.
-func Wait(start func(done Done)) ([]byte, error) {
+func Wait(start func(done Done)) (Result, error) {
 	type end struct {
-		result []byte
+		result Result
 		err    error
 	}
 	ended := make(chan end, 1)
-	start(func(result, _ []byte, err error) { ended <- end{result, err} })
+	start(func(r Result, err error) { ended <- end{r, err} })
 	e := <-ended
 	return e.result, e.err
 }
@@ -197,7 +197,7 @@ func (c *Conn) watch(ctx context.Context, call *Call) {
 	}
 	c.mu.Unlock()
 	if closed != nil { // Close left it alone, because it was not sent yet
-		c.finish(call, nil, nil, c.handler.Lost(closed))
+		c.finish(call, Result{}, c.handler.Lost(closed))
 	}
 }
 
@@ -219,29 +219,31 @@ func (c *Conn) Cancel(call *Call, cause error) {
 			c.log.Debug().Err(err).Msg("could not send a cancellation")
 		}
 	}
-	c.complete(call, nil, nil, cause)
+	c.complete(call, Result{}, cause)
 }
 
 // Refuse ends the call with that ID. The peer does not work on it.
 func (c *Conn) Refuse(id []byte, err error) {
 	if call := c.Pending(id); call != nil {
-		c.finish(call, nil, nil, err)
+		c.finish(call, Result{}, err)
 	}
 }
 
 // Abandon ends the call with that ID. The peer may still work on it.
 func (c *Conn) Abandon(id []byte, err error) {
 	if call := c.Pending(id); call != nil && c.abandon(call, err) {
-		c.complete(call, nil, nil, err)
+		c.complete(call, Result{}, err)
 	}
 }
 
 // Receive handles responses, progress and cancellations. It returns false for other
-// messages, which the user must handle. line is the text of the message.
-func (c *Conn) Receive(m Message, line []byte) bool {
+// messages, which the user must handle. line is the text of the message; it belongs to Receive
+// unless Receive returns false.
+func (c *Conn) Receive(m Message, line Line) bool {
 	switch {
 	case m.IsResponse():
 		c.responded(m, line)
+		return true
 	case m.IsRequest():
 		return false // whatever its method is called, the peer waits for a response
 	case m.Method == "notifications/progress":
@@ -251,22 +253,26 @@ func (c *Conn) Receive(m Message, line []byte) bool {
 	default:
 		return false
 	}
+	line.Room.Free()
 	return true
 }
 
 // responded ends the call that a response belongs to.
-func (c *Conn) responded(m Message, line []byte) {
+func (c *Conn) responded(m Message, line Line) {
 	call := c.Pending(m.ID)
 	if call == nil {
+		line.Room.Free()
 		c.log.Debug().Bytes("id", m.ID).Msg("dropped a response without a pending call")
 		c.answered(m.ID)
 		return
 	}
 	result, err := c.handler.Result(call, m)
 	if err != nil {
-		line = nil // the error may hold parts of it
+		line.Room.Free()
+		c.finish(call, Result{}, err) // without the line: the error may hold parts of it
+		return
 	}
-	c.finish(call, result, line, err)
+	c.finish(call, Result{result, line}, nil)
 }
 
 // progressed passes progress to its call. The token is the ID of the call.
@@ -299,16 +305,25 @@ func (c *Conn) cancelled(params []byte) {
 }
 
 // finish ends a call, unless it is over.
-func (c *Conn) finish(call *Call, result, line []byte, err error) {
-	if c.remove(call) {
-		c.complete(call, result, line, err)
+func (c *Conn) finish(call *Call, r Result, err error) {
+	if !c.remove(call) {
+		r.Free()
+		return
 	}
+	c.complete(call, r, err)
 }
 
 // complete reports the end of a call that was removed. A panic affects only this call.
-func (c *Conn) complete(call *Call, result, line []byte, err error) {
+func (c *Conn) complete(call *Call, r Result, err error) {
 	defer c.Recover()
-	call.done(result, line, err)
+	hasOwner := false
+	defer func() {
+		if !hasOwner {
+			r.Free()
+		}
+	}()
+	call.done(r, err)
+	hasOwner = true
 }
 
 // Recover logs a panic; it must be deferred. The panic then affects one message instead

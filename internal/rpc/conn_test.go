@@ -55,7 +55,7 @@ func (p *peer) Cancelled(reason string) error { return errors.New("cancelled: " 
 // say hands a message of the peer to the Conn.
 func (p *peer) say(line string) {
 	m, _ := Parse([]byte(line))
-	p.Receive(m, []byte(line))
+	p.Receive(m, Line{Text: []byte(line)})
 }
 
 // progress hands progress of the first call to the Conn.
@@ -67,7 +67,7 @@ func (p *peer) progress(n int) {
 func (p *peer) start(ctx context.Context, t *testing.T, r Request) *[]string {
 	t.Helper()
 	ends := &[]string{}
-	if err := p.Go(ctx, r, func(result, _ []byte, err error) { *ends = append(*ends, fmt.Sprintf("%s %v", result, err)) }); err != nil {
+	if err := p.Go(ctx, r, func(r Result, err error) { *ends = append(*ends, fmt.Sprintf("%s %v", r.JSON, err)) }); err != nil {
 		t.Fatal(err)
 	}
 	return ends
@@ -193,7 +193,7 @@ func TestConnClose(t *testing.T) {
 	for _, failure := range []error{nil, ErrClosed} {
 		p := newPeer("")
 		ends := p.start(t.Context(), t, Request{Method: "m"})
-		done := func(_, _ []byte, err error) { *ends = append(*ends, err.Error()) }
+		done := func(_ Result, err error) { *ends = append(*ends, err.Error()) }
 		err := p.Go(t.Context(), Request{Method: "m", Send: func([]byte) error {
 			p.Close(over)
 			p.Close(errors.New("again"))
@@ -217,8 +217,8 @@ func TestConnProgress(t *testing.T) {
 	p := newPeer("")
 	var got []string
 	progress := func(params []byte) { got = append(got, string(rawjson.Get(params, "progress"))) }
-	_ = p.Go(t.Context(), Request{Method: "m", Meta: []byte("{}"), Progress: progress}, func(result, _ []byte, _ error) {
-		got = append(got, string(result))
+	_ = p.Go(t.Context(), Request{Method: "m", Meta: []byte("{}"), Progress: progress}, func(r Result, _ error) {
+		got = append(got, string(r.JSON))
 		panic("on purpose")
 	})
 	other := p.start(t.Context(), t, Request{Method: "m"})

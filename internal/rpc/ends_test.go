@@ -39,7 +39,7 @@ func TestAbandonedCallsHoldNothing(t *testing.T) {
 	tag := new([1 << 10]byte)
 	held := map[string]weak.Pointer[byte]{"params": weak.Make(&params[0]), "tag": weak.Make(&tag[0])}
 	ended := make(chan struct{})
-	if err := c.Go(ctx, Request{Method: "m", Params: params, Tag: tag, Remember: Remember{Abandoned: "A"}}, func(_, _ []byte, _ error) { close(ended) }); err != nil {
+	if err := c.Go(ctx, Request{Method: "m", Params: params, Tag: tag, Remember: Remember{Abandoned: "A"}}, func(Result, error) { close(ended) }); err != nil {
 		t.Fatal(err)
 	}
 	cancel(errCancelled)
@@ -79,7 +79,7 @@ func TestRequestsWithTheSameID(t *testing.T) {
 		t.Errorf("%d requests are left, want 2", n)
 	}
 	m := Message{Method: "notifications/cancelled", Params: []byte(`{"requestId":1}`)}
-	c.Receive(m, nil)
+	c.Receive(m, Line{})
 	if !all[2].IsCancelledBy(errCancelled) || all[0].IsCancelledBy(errCancelled) {
 		t.Error("a cancellation does not end the newest request")
 	}
@@ -124,8 +124,8 @@ func TestEveryCallEndsOnce(t *testing.T) {
 				answer, _ := Parse(AppendResult(nil, m.ID, []byte("{}")))
 				switch number, _ := c.number(m.ID); number % 4 {
 				case 0:
-					c.Receive(answer, nil)
-					c.Receive(answer, nil)
+					c.Receive(answer, Line{})
+					c.Receive(answer, Line{})
 				case 1:
 					c.Abandon(m.ID, errLost)
 				case 2:
@@ -134,7 +134,7 @@ func TestEveryCallEndsOnce(t *testing.T) {
 			}
 		})
 		for i := range ends {
-			done := func(_, _ []byte, _ error) {
+			done := func(Result, error) {
 				if ends[i].Add(1) == 1 {
 					ended.Done()
 				}
@@ -146,7 +146,7 @@ func TestEveryCallEndsOnce(t *testing.T) {
 				}
 				err := c.Go(in, Request{Method: "m", Timeout: time.Duration(i%7+1) * 10 * time.Microsecond, Remember: Remember{Abandoned: "A", Ended: "A"}}, done)
 				if err != nil {
-					done(nil, nil, err)
+					done(Result{}, err)
 				}
 			})
 		}

@@ -21,6 +21,7 @@ type Incoming struct {
 	mu     sync.Mutex
 	ctx    context.Context // made on demand
 	cancel context.CancelCauseFunc
+	stays  bool // the next End leaves the context open
 	ended  bool
 	cause  error             // why it ended
 	hook   func(cause error) // called by Cancel; may be nil
@@ -56,13 +57,27 @@ func (c *Conn) Begin(parent context.Context, id []byte, limit int, causes ...*Ca
 	return in, nil
 }
 
-// End removes the request, because it has a response.
+// End removes the request, because it has a response, and ends its context.
 func (in *Incoming) End() {
 	in.conn.mu.Lock()
 	delete(in.conn.inFlight.incoming, in)
 	in.release()
 	in.conn.mu.Unlock()
-	in.end(nil)
+	in.mu.Lock()
+	stays := in.stays
+	in.stays = false
+	in.mu.Unlock()
+	if !stays {
+		in.end(nil)
+	}
+}
+
+// Outlive makes the next End leave the context open, because the work goes on after the
+// response. End must be called once more after the work.
+func (in *Incoming) Outlive() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.stays = true
 }
 
 // Cancel ends the context of the request.

@@ -54,7 +54,7 @@ func (c *Conn) closeIf(reason error, holds func() bool) bool {
 	c.cancel(reason)
 	c.CancelIncoming(reason)
 	for _, call := range sent {
-		c.finish(call, nil, nil, c.handler.Lost(reason))
+		c.finish(call, Result{}, c.handler.Lost(reason))
 	}
 	return true
 }

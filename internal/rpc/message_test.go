@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/iotest"
 )
 
 func TestParse(t *testing.T) {
@@ -173,24 +172,5 @@ func TestParseError(t *testing.T) {
 	}
 	if text := Errorf(-5, "no %d", 3).Error(); text != "no 3 (-5)" {
 		t.Errorf("Error() = %q", text)
-	}
-}
-
-// TestReaderReleases: what is reserved for a line is released when the line is
-// handed out, whatever its length.
-func TestReaderReleases(t *testing.T) {
-	for _, length := range []int{readSize - 1, readSize, readSize + 1, 3 * readSize} {
-		text := strings.Repeat("a", 5*readSize) + "\n" + strings.Repeat("b", length) + "\nc\n"
-		r := NewReader(iotest.OneByteReader(strings.NewReader(text)), 1<<20)
-		held := 0
-		r.Reserve = func(size int) error {
-			held = size
-			return nil
-		}
-		for i := range 3 {
-			if _, err := r.Read(); err != nil || held != 0 {
-				t.Errorf("length %d, line %d: %d bytes stay reserved, %v", length, i, held, err)
-			}
-		}
 	}
 }

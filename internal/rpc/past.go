@@ -126,6 +126,13 @@ func (c *Conn) answered(id []byte) {
 	}
 }
 
+// ForgetEnded forgets the calls with that key to which the peer has responded.
+func (c *Conn) ForgetEnded(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.inFlight.past.ended, key)
+}
+
 // Touch records that a message belongs to the call with that ID, which is over.
 func (c *Conn) Touch(id []byte) {
 	if number, ok := c.number(id); ok {

@@ -15,9 +15,8 @@ var ErrTooLong = errors.New("message too long")
 // Reader reads lines of bounded length, one message each. It copies long lines less
 // often than bufio.Reader (BenchmarkStdioLarge). It is not safe for concurrent use.
 type Reader struct {
-	// Reserve is called before the buffer grows to size bytes, and with 0 when the line
-	// is returned. It may wait. If it fails, Read returns its error from then on. It may
-	// be nil.
+	// Reserve is called before the buffer grows to size bytes for a line. It may wait. If
+	// it fails, Read returns its error from then on. It may be nil.
 	Reserve func(size int) error
 
 	r     io.Reader
@@ -30,7 +29,6 @@ type Reader struct {
 	err        error // from the last read
 	skipping   bool  // the current line is too long
 	partial    bool  // the last line had no newline
-	reserved   bool  // Reserve was called for the current line
 }
 
 // readSize is the size of one read, unless a line is longer.
@@ -91,10 +89,6 @@ func (r *Reader) Partial() bool { return r.partial }
 // pop removes and returns the line that ends at end. The line after it starts at next.
 func (r *Reader) pop(end, next int) ([]byte, error) {
 	line := r.buffer[r.start:end]
-	if r.reserved {
-		r.reserved = false
-		_ = r.Reserve(0)
-	}
 	if len(line) > r.limit {
 		r.start, r.searched = next, next
 		return nil, ErrTooLong
@@ -131,7 +125,6 @@ func (r *Reader) fill() {
 			size = max(size, r.longSize)
 		}
 		if r.Reserve != nil {
-			r.reserved = true
 			if r.err = r.Reserve(size); r.err != nil {
 				return
 			}

@@ -1,5 +1,5 @@
-// Package store shares values between the replicas of mcpx: in Redis or Valkey, or in the
-// memory of one process.
+// Package store has values, locks and messages that replicas of mcpx share, and those of one
+// process in memory. Package redis has them in Redis or Valkey.
 //
 // A store may fail at any time. No request to it takes longer than Limit, plus the time for
 // the bytes that it moves, and mcpx works without it.
@@ -15,14 +15,8 @@ import (
 // that it moves. Lock may take longer, while somebody else holds the lock.
 const Limit = 250 * time.Millisecond
 
-// Time for the bytes that a request moves.
-const (
-	timePerByte = time.Second / (8 << 20) // 8 MiB per second; a slower network is too slow for long values
-	maxTransfer = 4 * time.Second         // for about 32 MiB; longer values get no more
-)
-
-// transferTime returns the time for a number of bytes.
-func transferTime(bytes int) time.Duration { return min(time.Duration(bytes)*timePerByte, maxTransfer) }
+// LockTime is the time after which a lock ends by itself. Nobody may hold one longer.
+const LockTime = 40 * time.Second
 
 // ErrLockLost is returned for a write under a lock that somebody else has taken over.
 var ErrLockLost = errors.New("the lock was lost, because it was held for too long")
@@ -63,4 +57,19 @@ type Lock struct {
 	Set func(ctx context.Context, value []byte, keep time.Duration) error
 	// Unlock ends the lock. It is safe to call twice.
 	Unlock func()
+}
+
+// State describes a store for people.
+type State struct {
+	Health
+	Address  string `json:"address"`          // without user and password
+	Reason   string `json:"reason,omitempty"` // why the store is down
+	Requests uint64 `json:"requests"`
+	Failures uint64 `json:"failures"`
+}
+
+// Health is the part of a State that everybody may see.
+type Health struct {
+	State string    `json:"state"` // "up" or "down"
+	Since time.Time `json:"since"`
 }

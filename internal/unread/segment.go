@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"mcpx/internal/rawjson"
-	"mcpx/internal/rpc"
 )
 
 // segment is a temporary file with messages of one account. It is closed when none of its
@@ -114,18 +113,24 @@ func (s *segment) release() {
 
 // each calls write with each piece of the message.
 func (f *spilled) each(write func(piece []byte) error) error {
-	buffer := rpc.Buffer(min(f.size, pieceBytes))
-	defer rpc.Recycle(buffer)
-	buffer = buffer[:min(f.size, pieceBytes)]
+	buffer := make([]byte, min(f.size, filePiece))
 	for done := 0; done < f.size; {
 		piece := buffer[:min(f.size-done, len(buffer))]
-		if _, err := f.segment.file.ReadAt(piece, f.offset+int64(done)); err != nil {
-			return fmt.Errorf("a temporary file could not be read: %w", err)
+		if err := f.read(piece, done); err != nil {
+			return err
 		}
 		if err := write(piece); err != nil {
 			return err
 		}
 		done += len(piece)
+	}
+	return nil
+}
+
+// read fills b with the bytes of the message that begin at offset.
+func (f *spilled) read(b []byte, offset int) error {
+	if _, err := f.segment.file.ReadAt(b, f.offset+int64(offset)); err != nil {
+		return fmt.Errorf("a temporary file could not be read: %w", err)
 	}
 	return nil
 }

@@ -4,8 +4,10 @@
 package unread
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -22,18 +24,27 @@ const (
 	diskOfAll   = 8 << 30 // bytes in files, for all accounts
 )
 
-// share is how many bytes each account may have in memory, even if others have used up the
-// memory of all. So the short messages of a client that reads never go through a file.
-const share = 256 << 10
+// Shares are how many bytes each account may have in memory, even if others have used up the
+// memory of all. So the short messages of a client that reads never go through a file. A call
+// without a client session has only a piece of a file, since there can be any number of them.
+const (
+	share     = 256 << 10
+	callShare = filePiece
+)
+
+// freedBytes is how much memory is freed before Freed is called.
+const freedBytes = 1 << 20
 
 // Budget bounds the unread messages of all clients of a front. Its methods may be called
 // concurrently.
 type Budget struct {
-	Log zerolog.Logger // set before use
+	Log   zerolog.Logger // set before use
+	Freed func()         // called whenever much memory was freed; set before use; may be nil
 
 	unread               int   // limits.unread_bytes
 	diskOfOne, diskOfAll int64 // bytes
 	memory               atomic.Int64
+	freed                atomic.Int64 // bytes since Freed was called
 
 	mu   sync.Mutex
 	disk int64 // size of all segments
@@ -49,6 +60,7 @@ func NewBudget(unread int) *Budget {
 type Account struct {
 	budget *Budget
 	limit  int
+	share  int
 	count  func(bytes int)
 	memory atomic.Int64
 
@@ -66,7 +78,14 @@ func (b *Budget) NewAccount(limit int, count func(bytes int)) *Account {
 	if count == nil {
 		count = func(int) {}
 	}
-	return &Account{budget: b, limit: limit, count: count, createFile: temporaryFile}
+	return &Account{budget: b, limit: limit, share: min(share, limit), count: count, createFile: temporaryFile}
+}
+
+// NewCallAccount returns an Account for one call without a client session.
+func (b *Budget) NewCallAccount(limit int) *Account {
+	a := b.NewAccount(limit, nil)
+	a.share = min(callShare, limit)
+	return a
 }
 
 // Message is a message that waits to be written. It must be released once, after it was
@@ -82,11 +101,15 @@ type Message struct {
 // IsZero reports whether there is no message.
 func (m *Message) IsZero() bool { return m.account == nil }
 
-// Add returns a message that is kept in memory; false if there is no room for it. The
-// message may be shared with other accounts.
+// Add returns a message that is kept in memory, on one line; false if there is no room for it.
+// The message may be shared with other accounts.
 func (a *Account) Add(message []byte) (Message, bool) {
 	if !a.reserve(len(message)) {
 		return Message{}, false
+	}
+	if bytes.ContainsAny(message, "\r\n") {
+		message = bytes.Clone(message)
+		rpc.OneLine(message)
 	}
 	return Message{account: a, text: message, memory: len(message)}, true
 }
@@ -101,7 +124,9 @@ func (a *Account) Keep(response []byte) Message {
 	size := len(response)
 	a.count(size)
 	if a.reserve(size) {
-		return Message{account: a, text: rpc.Trim(response), memory: size, size: size}
+		text := rpc.Trim(response)
+		a.add(cap(text) - size)
+		return Message{account: a, text: text, memory: cap(text), size: size}
 	}
 	file, err := a.spill(response)
 	if err != nil {
@@ -125,8 +150,7 @@ func (a *Account) keepError(response []byte, size int, cause error) Message {
 	} else {
 		text = rpc.AppendError(nil, rawjson.Get(response, "id"), e)
 	}
-	a.memory.Add(int64(len(text)))
-	a.budget.memory.Add(int64(len(text)))
+	a.add(len(text))
 	return Message{account: a, text: text, memory: len(text), size: size}
 }
 
@@ -136,18 +160,19 @@ func (a *Account) reserve(bytes int) bool {
 	own, all := a.memory.Add(n), a.budget.memory.Add(n)
 	isFirst := own == n
 	switch {
-	case own <= int64(min(share, a.limit)):
+	case own <= int64(a.share):
 		return true
 	case (isFirst || own <= int64(a.limit)) && all <= int64(memoryOfAll*a.budget.unread):
 		return true
 	}
-	a.free(bytes)
+	a.add(-bytes)
 	return false
 }
 
-func (a *Account) free(bytes int) {
-	a.memory.Add(-int64(bytes))
-	a.budget.memory.Add(-int64(bytes))
+// add counts bytes in memory, whether or not there is room for them.
+func (a *Account) add(bytes int) {
+	a.memory.Add(int64(bytes))
+	a.budget.memory.Add(int64(bytes))
 }
 
 // Len returns the number of bytes.
@@ -158,23 +183,33 @@ func (m *Message) Len() int {
 	return len(m.text)
 }
 
-// pieceBytes is the size of the pieces of a message.
-const pieceBytes = 256 << 10
+// Sizes of the pieces of a message. A piece of a file takes memory until the client has read
+// it; a piece of a message in memory takes no more.
+const (
+	memoryPiece = 256 << 10
+	filePiece   = 32 << 10
+)
 
 // Each calls write with each piece of the message, in order. A piece is valid until write
-// returns. It stops at the first error.
+// returns. Each stops at the first error.
 func (m *Message) Each(write func(piece []byte) error) error {
 	if m.file != nil {
 		return m.file.each(write)
 	}
-	for text := m.text; len(text) > 0; {
-		n := min(len(text), pieceBytes)
-		if err := write(text[:n]); err != nil {
+	for piece := range slices.Chunk(m.text, memoryPiece) {
+		if err := write(piece); err != nil {
 			return err
 		}
-		text = text[n:]
 	}
 	return nil
+}
+
+// EachOnOneLine is Each with the line breaks of the message replaced by spaces.
+func (m *Message) EachOnOneLine(write func(piece []byte) error) error {
+	return m.Each(func(piece []byte) error {
+		rpc.OneLine(piece) // only a response can have any, and it belongs to nobody else
+		return write(piece)
+	})
 }
 
 // Text returns the whole message, whose memory then belongs to the caller. If the file
@@ -185,12 +220,8 @@ func (m *Message) Text() []byte {
 		m.text = nil
 		return text
 	}
-	text := make([]byte, 0, m.file.size+rpc.EnvelopeBytes)
-	err := m.file.each(func(piece []byte) error {
-		text = append(text, piece...)
-		return nil
-	})
-	if err != nil {
+	text := make([]byte, m.file.size, m.file.size+rpc.EnvelopeBytes)
+	if err := m.file.read(text, 0); err != nil {
 		m.account.budget.Log.Error().Err(err).Msg("lost a response that its client has not read")
 		return rpc.AppendError(nil, m.file.id, rpc.Errorf(rpc.CodeInternal, "The call was made, but its response was lost: %v. Repeat the call only if it is safe to run it twice.", err))
 	}
@@ -202,15 +233,26 @@ func (m *Message) Release() {
 	if m.account == nil {
 		return
 	}
+	freed := m.memory
 	if m.file != nil {
 		m.file.segment.release()
+		freed = min(m.file.size, filePiece)
 	}
-	m.account.free(m.memory)
+	a := m.account
+	a.add(-m.memory)
 	if m.size > 0 {
 		rpc.Recycle(m.text) // a response belongs to nobody else
-		m.account.count(-m.size)
+		a.count(-m.size)
 	}
 	*m = Message{}
+	a.budget.noteFreed(freed)
+}
+
+// noteFreed counts bytes that were freed, and calls Freed if they are many.
+func (b *Budget) noteFreed(bytes int) {
+	if b.freed.Add(int64(bytes)) >= freedBytes && b.freed.Swap(0) >= freedBytes && b.Freed != nil {
+		b.Freed()
+	}
 }
 
 // errFull is returned if the files have too many bytes.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +19,7 @@ import (
 func response(id, size int) []byte {
 	b := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":"`, id)
 	b = append(b, strings.Repeat(fmt.Sprint(id, "abcdefg"), size/8)[:size-len(b)-2]...)
-	return append(b, `"}`...)
+	return slices.Clip(append(b, `"}`...))
 }
 
 // whole reads a message piece by piece.
@@ -95,6 +97,151 @@ func TestShare(t *testing.T) {
 	}
 	if _, ok := a.Add(make([]byte, 10_000)); !ok {
 		t.Error("a notification is dropped")
+	}
+}
+
+// TestShareOfACall: any number of calls without a client session can be unread, so each may have
+// only little in memory when others have used up the memory of all.
+func TestShareOfACall(t *testing.T) {
+	b := NewBudget(1 << 20)
+	b.memory.Add(memoryOfAll << 20)
+	for size, isInFile := range map[int]bool{filePiece: false, filePiece + 1: true} {
+		m := b.NewCallAccount(1 << 20).Keep(response(1, size))
+		if got := m.file != nil; got != isInFile {
+			t.Errorf("%d bytes are in a file: %v, want %v", size, got, isInFile)
+		}
+		m.Release()
+	}
+}
+
+// TestUnusedMemory: the memory of a response counts, not only its length.
+func TestUnusedMemory(t *testing.T) {
+	const size, buffer, limit = 600_000, 1 << 20, 4 << 20
+	b := NewBudget(limit)
+	a := b.NewAccount(limit, nil)
+	var kept []Message
+	inMemory := 0
+	for range 10 {
+		m := a.Keep(append(make([]byte, 0, buffer), response(1, size)...))
+		inMemory += cap(m.text)
+		kept = append(kept, m)
+	}
+	if inMemory > limit+buffer {
+		t.Errorf("the responses have %d bytes of memory, want at most %d", inMemory, limit+buffer)
+	}
+	for i := range kept {
+		kept[i].Release()
+	}
+	if b.memory.Load() != 0 {
+		t.Errorf("%d bytes are still counted", b.memory.Load())
+	}
+}
+
+// TestFreed: after much was released, Freed is called, wherever the responses were.
+func TestFreed(t *testing.T) {
+	for name, c := range map[string]struct{ messages, size, limit, want int }{
+		"little":   {1, freedBytes / 2, 8 << 20, 0},
+		"long":     {2, freedBytes, 8 << 20, 2},
+		"short":    {freedBytes / 1000 * 3, 1000, 8 << 20, 2},
+		"in files": {2 * freedBytes / filePiece, 100_000, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := 0
+			b := NewBudget(8 << 20)
+			b.Freed = func() { got++ }
+			a := b.NewAccount(c.limit, nil)
+			if c.limit == 0 {
+				a.memory.Add(1) // as if there were another message
+			}
+			var kept []Message
+			for range c.messages {
+				kept = append(kept, a.Keep(response(1, c.size)))
+			}
+			if got != 0 {
+				t.Error("Freed is called before anything is released")
+			}
+			for i := range kept {
+				kept[i].Release()
+			}
+			if got != c.want {
+				t.Errorf("Freed is called %d times, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// TestPieces: a response in a file takes little memory while it is written, however slowly its
+// client reads.
+func TestPieces(t *testing.T) {
+	const messages, most = 64, 64 << 10
+	a := NewBudget(1000).NewAccount(0, nil)
+	var kept [messages]Message
+	for i := range kept {
+		kept[i] = a.keepInFile(t, 1<<20)
+		defer kept[i].Release()
+	}
+	before := heap()
+	var started, all sync.WaitGroup
+	read := make(chan struct{})
+	started.Add(messages)
+	for i := range kept {
+		all.Go(func() {
+			isFirst := true
+			err := kept[i].Each(func([]byte) error {
+				if isFirst {
+					isFirst = false
+					started.Done()
+					<-read
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	started.Wait()
+	if got := (heap() - before) / messages; got > most {
+		t.Errorf("each response takes %d bytes, want at most %d", got, most)
+	}
+	close(read)
+	all.Wait()
+}
+
+// heap returns the bytes in use.
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// TestOneLine: a message that must not have line breaks is written without them. A message that
+// others share stays as it is.
+func TestOneLine(t *testing.T) {
+	b := NewBudget(1 << 20)
+	text := func() []byte { return append(response(1, 100_000), "\r\n"...) }
+	shared := text()
+	notification, _ := b.NewAccount(1<<20, nil).Add(shared)
+	full := b.NewAccount(0, nil)
+	full.memory.Add(1) // as if there were another message
+	inMemory, inFile := b.NewAccount(1<<20, nil).Keep(text()), full.Keep(text())
+	if inMemory.file != nil || inFile.file == nil {
+		t.Fatal("the responses are not where they should be")
+	}
+	want := append(response(1, 100_000), "  "...)
+	for name, m := range map[string]*Message{"a notification": &notification, "in memory": &inMemory, "in a file": &inFile} {
+		var got []byte
+		if err := m.EachOnOneLine(func(piece []byte) error { got = append(got, piece...); return nil }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: the message has changed", name)
+		}
+		m.Release()
+	}
+	if !bytes.Equal(shared, text()) {
+		t.Error("the shared message has changed")
 	}
 }
 

@@ -60,14 +60,13 @@ func (b *Budget) Acquire(ctx context.Context, p Piece) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	l := &Lease{budget: b, lane: &b.large, piece: p, granted: make(chan struct{})}
+	l := &Lease{budget: b, lane: &b.large, piece: p}
 	if p.all() <= smallPiece {
 		l.lane = &b.small
 	}
-	b.mu.Lock()
-	l.lane.add(l)
-	b.grant(l.lane)
-	b.mu.Unlock()
+	if b.start(l) {
+		return l, nil
+	}
 	select {
 	case <-l.granted:
 		return l, nil
@@ -75,6 +74,21 @@ func (b *Budget) Acquire(ctx context.Context, p Piece) (*Lease, error) {
 		l.Release()
 		return nil, context.Cause(ctx)
 	}
+}
+
+// start starts a piece at once, or puts it into a queue and returns false.
+func (b *Budget) start(l *Lease) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if isAlone := l.lane.clients.Len() == 0; isAlone && l.piece.Key == nil && l.lane.running < l.lane.turns && l.lane.makeRoom(l) {
+		l.lane.run(l)
+		b.peak = max(b.peak, b.small.used+b.large.used)
+		return true
+	}
+	l.granted = make(chan struct{})
+	l.lane.add(l)
+	b.grant(l.lane)
+	return false
 }
 
 // grant starts waiting work in a lane. The caller holds mu.
@@ -178,11 +192,16 @@ func (l *lane) grantNext() bool {
 	if len(q.leases) > 0 {
 		l.clients.MoveToBack(first)
 	}
+	l.run(lease)
+	close(lease.granted)
+	return true
+}
+
+// run counts a piece that starts.
+func (l *lane) run(lease *Lease) {
 	l.used += lease.piece.Bytes
 	l.running++
 	lease.isRunning, lease.isHeld = true, true
-	close(lease.granted)
-	return true
 }
 
 // makeRoom reports whether there is room for a piece. If necessary, it drops values that only

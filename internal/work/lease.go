@@ -8,7 +8,7 @@ type Lease struct {
 	lane    *lane
 	piece   Piece
 	value   *value
-	granted chan struct{}
+	granted chan struct{} // closed when the piece may run; nil if it did not wait
 
 	isHeld    bool // its bytes are counted
 	isRunning bool // it counts as using a processor

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
-	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/upstream"
+	"mcpx/registry/link"
+	"mcpx/registry/upstream"
 )
 
 // missingAccess says why the upstream refused a call: the sign-in has too little access for it.
@@ -41,6 +41,9 @@ func (s *Session) NoteEnd(q upstream.Request, err error) {
 	}
 	missing := shown.Upstream().missing
 	if err == nil {
+		if !s.supervisor.hasServed.Load() { // calls that run at the same time need not write
+			s.supervisor.hasServed.Store(true)
+		}
 		if missing != nil && missing.subject == subjectOf(q) {
 			shown.setMissing(nil)
 		}
@@ -58,7 +61,7 @@ func (s *Session) NoteEnd(q upstream.Request, err error) {
 	missing.Context, missing.end = context.WithCancel(context.Background())
 	shown.setMissing(missing)
 	if !shown.Account().Has(denied.failure.Scopes) { // otherwise the token has the access already, and waiting for a new token does not help
-		s.Go(func() { shown.awaitAccess(s, missing) })
+		s.Background(func() { shown.awaitAccess(s, missing) })
 	}
 }
 
@@ -80,7 +83,7 @@ func (s *Supervisor) awaitAccess(session *Session, missing *missingAccess) {
 	ctx, cancel := context.WithCancel(session.Context())
 	defer cancel()
 	defer context.AfterFunc(missing, cancel)()
-	if s.Account().Granted(ctx, missing.failure.Scopes) != nil {
+	if s.Account().Wait(ctx, missing.failure.Scopes) != nil {
 		return
 	}
 	s.publish(func(u *Upstream) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"mcpx/internal/link"
+	"mcpx/registry/link"
 )
 
 // errInterrupted is the end of a session, or of a start, that a person has asked for.

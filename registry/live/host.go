@@ -10,12 +10,11 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"mcpx/internal/auth"
-	"mcpx/internal/child"
+	"mcpx/config"
 	"mcpx/internal/listcache"
-	"mcpx/internal/telemetry"
-	"mcpx/internal/upstream"
+	"mcpx/registry/child"
 	"mcpx/registry/lists"
+	"mcpx/registry/upstream"
 )
 
 // Host is the registry, as a Supervisor and its sessions see it. Its methods may be called
@@ -51,12 +50,12 @@ type Options struct {
 	PingEvery      time.Duration    // of idle network sessions; 0: the default of package upstream
 	Watcher        *child.Watcher   // ends the children if mcpx is killed; may be nil
 	Cache          *listcache.Cache // the lists on disk; nil: none
-	Accounts       *auth.Accounts   // sign in to upstreams; nil: no OAuth
-	// SignIn returns how a person signs in to a server, with these scopes in addition; may
+	// Account returns the account for an upstream, nil if it needs none; may be nil.
+	Account func(u *config.Upstream) Account
+	// SignIn returns how a person signs in to an upstream, with these scopes in addition; may
 	// be nil.
-	SignIn  func(server string, scopes []string) string
+	SignIn  func(u *config.Upstream, scopes []string) string
 	Compile func(t *lists.Tool) // prepares a tool that was listed, in the background; may be nil
-	Tracer  *telemetry.Tracer   // for the registry: records spans of requests; nil: none
 }
 
 // Group has the limits and settings that the supervisors of a registry share.

@@ -41,6 +41,14 @@ func (s *Supervisor) rest(ctx context.Context) {
 	s.publish(func(u *Upstream) { u.State, u.Reason, u.RetryAt = Starting, "", time.Time{} })
 }
 
+// releaseFill lets the next upstream fill the cache.
+func (s *Supervisor) releaseFill() {
+	if s.endFill != nil {
+		s.endFill()
+		s.endFill = nil
+	}
+}
+
 // publishIdle publishes that the upstream does not run.
 func (s *Supervisor) publishIdle() {
 	s.wake.Clear()
@@ -175,7 +183,7 @@ func (s *Supervisor) saveCache(session *Session) {
 		return
 	}
 	s.unsaved.Store(true)
-	session.Go(s.saveNewest)
+	session.Background(s.saveNewest)
 }
 
 // saveNewest saves the newest lists, unless that is done already.

@@ -169,7 +169,7 @@ func (s *Supervisor) compile(session *Session) {
 	if s.group.options.Compile == nil || len(tools) == 0 {
 		return
 	}
-	session.Go(func() {
+	session.Background(func() {
 		for _, t := range tools {
 			if session.IsOver() {
 				return

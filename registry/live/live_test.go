@@ -15,12 +15,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
-	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
-	"mcpx/internal/upstream"
+	"mcpx/registry/child"
 	"mcpx/registry/lists"
+	"mcpx/registry/upstream"
 )
 
 func TestMain(m *testing.M) {

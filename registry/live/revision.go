@@ -177,7 +177,7 @@ func (s *Session) begin(ctx context.Context, request func(ctx context.Context) (
 		result, err := request(own)
 		end <- handshakeEnd{result, err}
 	}
-	if !s.Go(task) {
+	if !s.Background(task) {
 		end <- handshakeEnd{err: rpc.ErrClosed}
 	}
 	return handshake{end, cancel, context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })}
@@ -205,7 +205,7 @@ func (s *Session) discard(other *Session, h handshake) {
 		h.cancel(errOtherRevision)
 		other.Close()
 	}
-	if !s.Go(wait) {
+	if !s.Background(wait) {
 		other.Close()
 	}
 }

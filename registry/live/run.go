@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/link"
+	"mcpx/registry/link"
 )
 
 // Run starts the upstream, and starts it again whenever its session ends, until it is
@@ -22,6 +22,7 @@ func (s *Supervisor) Run() {
 		s.publish(func(u *Upstream) { u.State = Stopped })
 		return
 	}
+	defer s.releaseFill()
 	var b backoff
 	rests := s.loadCache()
 	for ctx.Err() == nil {
@@ -30,13 +31,15 @@ func (s *Supervisor) Run() {
 		}
 		s.awaitRelease(ctx)
 		healthy, err := s.runSession(ctx)
-		if s.endFill != nil {
-			s.endFill()
-			s.endFill = nil
+		replaces := s.replacesForgotten(&b, healthy, err)
+		if !replaces {
+			s.releaseFill()
 		}
-		rests = errors.Is(err, errUnused) || s.Config().Start == config.StartLazy
+		rests = !replaces && (errors.Is(err, errUnused) || s.Config().Start == config.StartLazy)
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errUnused):
+		case replaces:
+			s.fail(Starting, err, 0)
 		case errors.Is(err, errInterrupted):
 			rests, b = false, backoff{}
 			s.wake.Clear()
@@ -49,14 +52,34 @@ func (s *Supervisor) Run() {
 		case rests:
 			s.wake.Clear()
 			s.fail(Idle, err, 0)
-		case errors.Is(err, link.ErrSessionLost) && healthy >= forgetPause: // it runs, so a new session can be opened at once
-			s.fail(Starting, err, 0)
 		default:
 			s.backOff(ctx, err, b.next(healthy))
 		}
 	}
 	s.publish(func(u *Upstream) { u.State, u.Reason = Stopped, "mcpx is stopping" })
 }
+
+// replacesForgotten reports whether the upstream has forgotten the session and gets a new one at
+// once, because it runs. That happens MaxReplacements times in a row. A call that succeeds, or a
+// minute of health, starts the count again. A lazy upstream that was ready waits for the next call.
+func (s *Supervisor) replacesForgotten(b *backoff, healthy time.Duration, err error) bool {
+	if s.hasServed.Swap(false) || healthy >= backoffReset {
+		b.replaced = 0
+	}
+	switch {
+	case !errors.Is(err, link.ErrSessionLost), healthy > 0 && s.Config().Start == config.StartLazy:
+		return false
+	case b.replaced == MaxReplacements:
+		b.restarted = true
+		return false
+	}
+	b.replaced++
+	return true
+}
+
+// MaxReplacements is how many sessions are opened at once, one after the other, for an upstream
+// that forgets each of them.
+const MaxReplacements = 3
 
 // backOff publishes why the upstream is down, and waits until its next start.
 func (s *Supervisor) backOff(ctx context.Context, err error, wait time.Duration) {
@@ -102,7 +125,7 @@ func (s *Supervisor) runSession(ctx context.Context) (healthy time.Duration, err
 // serve keeps the lists of a ready upstream up to date until its session ends, and
 // returns why it ended.
 func (s *Supervisor) serve(ctx context.Context, session *Session) error {
-	session.Go(func() { s.stopUnused(session) })
+	session.Background(func() { s.stopUnused(session) })
 	var unread map[string]bool // changed lists that could not be read; the upstream reports a change only once
 	var retry <-chan time.Time
 	for {
@@ -135,12 +158,12 @@ func (s *Supervisor) serve(ctx context.Context, session *Session) error {
 type backoff struct {
 	restarted bool // the first restart, without a wait, was used
 	failures  int
+	replaced  int // forgotten sessions that were replaced without a wait
 }
 
 const (
 	backoffMax   = time.Minute
 	backoffReset = time.Minute
-	forgetPause  = time.Second // an upstream that forgets its session sooner is started with backoff
 )
 
 // next returns how long to wait after a failure. healthy is how long the upstream was

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/link"
-	"mcpx/internal/upstream"
+	"mcpx/registry/link"
 	"mcpx/registry/lists"
+	"mcpx/registry/upstream"
 )
 
 // Session is an upstream session that a Supervisor has opened.
@@ -35,7 +35,11 @@ func newSession(s *Supervisor, l link.Link) *Session {
 // Redact implements upstream.Host. It hides the secrets of the upstream's entry and the
 // tokens of its sign-in.
 func (s *Session) Redact(text string) string {
-	return s.supervisor.account.Load().Redact(s.Config.Redact(text))
+	text = s.Config.Redact(text)
+	if a := s.supervisor.Account(); a != nil {
+		text = a.Redact(text)
+	}
+	return text
 }
 
 // LogLevel implements upstream.Host.

@@ -6,8 +6,23 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/link"
+	"mcpx/config"
+	"mcpx/registry/link"
 )
+
+// Account is the sign-in to one upstream. Its methods may be called concurrently.
+type Account interface {
+	link.Account
+	// Wait returns when somebody has signed in or out since the account last read its
+	// credentials, in this process or another one. With scopes, it returns when a sign-in that
+	// has them is stored.
+	Wait(ctx context.Context, scopes []string) error
+	// Changed reports whether Wait without scopes would return at once.
+	Changed(ctx context.Context) bool
+	// Has reports whether the credentials that the account uses have these scopes. It does not
+	// wait.
+	Has(scopes []string) bool
+}
 
 // asSignIn returns the Failure for which a person must act: sign in, or grant more access.
 // It returns nil for other errors.
@@ -26,10 +41,10 @@ func needsPerson(err error) bool {
 }
 
 // explainSignIn returns the reason of a failure with what a person can do.
-func (g *Group) explainSignIn(server string, f *link.Failure) string {
-	how := "run mcpx auth login " + server
+func (g *Group) explainSignIn(c *config.Upstream, f *link.Failure) string {
+	how := "sign in to " + c.Name
 	if g.options.SignIn != nil {
-		how = g.options.SignIn(server, f.Scopes)
+		how = g.options.SignIn(c, f.Scopes)
 	}
 	return f.Reason + ": " + how + "; then call again"
 }
@@ -53,7 +68,7 @@ func (s *Supervisor) awaitSignIn(ctx context.Context, f *link.Failure) {
 	defer watch.Wait()
 	defer cancel()
 	watch.Go(func() {
-		if s.account.Load().Wait(waiting) == nil {
+		if s.Account().Wait(waiting, nil) == nil {
 			s.wake.Notify()
 		}
 	})
@@ -66,7 +81,7 @@ func (s *Supervisor) awaitSignIn(ctx context.Context, f *link.Failure) {
 			})
 		case <-expired: // nobody has finished it
 			expired = nil
-			s.publish(func(u *Upstream) { u.State, u.Reason = state, s.group.explainSignIn(u.Name, f) })
+			s.publish(func(u *Upstream) { u.State, u.Reason = state, s.group.explainSignIn(u.Config, f) })
 		case <-s.wake:
 			s.publish(func(u *Upstream) { u.State, u.Reason = Starting, "" })
 			return
@@ -81,7 +96,7 @@ func (s *Session) Denied(f *link.Failure) error {
 	if asSignIn(f) == nil {
 		return nil
 	}
-	return &Unavailable{Server: s.Config.Name, Reason: s.supervisor.group.explainSignIn(s.Config.Name, f), failure: f}
+	return &Unavailable{Server: s.Config.Name, Reason: s.supervisor.group.explainSignIn(s.Config, f), failure: f}
 }
 
 // NeedsPerson reports whether the upstream cannot be used until a person signs in or grants
@@ -90,5 +105,5 @@ func (u *Upstream) NeedsPerson() bool { return u.failure != nil && u.State != St
 
 // HasNewSignIn reports whether somebody has signed in since the upstream needed it.
 func (u *Upstream) HasNewSignIn(ctx context.Context) bool {
-	return u.NeedsPerson() && u.Supervisor.account.Load().Changed(ctx)
+	return u.NeedsPerson() && u.Supervisor.Account().Changed(ctx)
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/config"
-	"mcpx/internal/link"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
+	"mcpx/registry/link"
 	"mcpx/registry/lists"
+	"mcpx/registry/upstream"
 )
 
 // start opens a session and publishes it, within the start-up limit. It also reads the
@@ -50,15 +50,15 @@ func (s *Supervisor) dial(ctx context.Context) (*Session, error) {
 		return nil, &link.Failure{Reason: err.Error(), Cause: link.CauseConfig}
 	}
 	if resolved != s.Config() { // the client secret may be a stored one
-		s.account.Store(link.Account(s.group.options.Accounts, resolved, resolved.Caller))
+		s.setAccount(resolved)
 	}
-	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.group.options.MessageBytes, Intake: s.base.intake, Stderr: &s.stderr, Watcher: s.group.options.Watcher, InputSchema: s.inputSchema}
+	o := link.Options{Upstream: resolved, Account: s.Account(), Log: s.log, MessageBytes: s.group.options.MessageBytes, Intake: s.base.intake, Stderr: &s.stderr, Watcher: s.group.options.Watcher, InputSchema: s.inputSchema}
 	l, err := link.Dial(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	session := newSession(s, l)
-	session.Go(session.Run)
+	session.Background(session.Run)
 	return session, nil
 }
 
@@ -159,7 +159,7 @@ func (s *Supervisor) publishReady(ctx context.Context, session *Session, handsha
 	ready()
 	u := s.Upstream()
 	if u.missing != nil {
-		session.Go(func() { s.awaitAccess(session, u.missing) })
+		session.Background(func() { s.awaitAccess(session, u.missing) })
 	}
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")

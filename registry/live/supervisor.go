@@ -8,23 +8,22 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
-	"mcpx/internal/auth"
-	"mcpx/internal/child"
-	"mcpx/internal/link"
 	"mcpx/internal/policy"
 	"mcpx/internal/tasks"
-	"mcpx/internal/upstream"
+	"mcpx/registry/child"
+	"mcpx/registry/link"
 	"mcpx/registry/lists"
+	"mcpx/registry/upstream"
 )
 
 // Supervisor starts one upstream, and starts it again when it dies. While it runs, only Run
 // and the Host change the state of the upstream.
 type Supervisor struct {
 	group    *Group
-	base     *Supervisor                  // of the upstream in the catalog; itself if it has no owner
-	owner    string                       // the client or caller whose own upstream it is; empty: it is in the catalog
-	client   upstream.Client              // the owner if it is a client
-	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
+	base     *Supervisor     // of the upstream in the catalog; itself if it has no owner
+	owner    string          // the client or caller whose own upstream it is; empty: it is in the catalog
+	client   upstream.Client // the owner if it is a client
+	account  atomic.Pointer[Account]
 	log      zerolog.Logger
 	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
 	ctx      context.Context          // ends when the supervisor must end
@@ -38,6 +37,8 @@ type Supervisor struct {
 
 	endFill   func() // lets the next upstream fill the cache; nil unless this start only fills it
 	isAwaited bool   // a request waits for a start that was only to fill the cache
+
+	hasServed atomic.Bool // a call has succeeded since the last session ended
 
 	known    atomic.Pointer[known] // which revision it speaks
 	unsaved  atomic.Bool           // the lists have changed since they were saved
@@ -65,7 +66,7 @@ func New(g *Group, c *config.Upstream) *Supervisor {
 		ownerSlots: newSlots(g.options.ConnectsAtOnce),
 	}
 	s.base = s
-	s.account.Store(link.Account(g.options.Accounts, c, c.Caller))
+	s.setAccount(c)
 	s.known.Store(&known{})
 	s.ctx, s.retire = context.WithCancel(g.ctx)
 	s.upstream.Store(&Upstream{
@@ -100,8 +101,17 @@ func (s *Supervisor) Owner() string { return s.owner }
 // Base returns the supervisor of the upstream in the catalog; itself if it has no owner.
 func (s *Supervisor) Base() *Supervisor { return s.base }
 
-// Account returns what signs in to the upstream; nil: no OAuth.
-func (s *Supervisor) Account() *auth.Account { return s.account.Load() }
+// Account returns what signs in to the upstream; nil if it needs no account.
+func (s *Supervisor) Account() Account { return *s.account.Load() }
+
+// setAccount sets the account for a config.
+func (s *Supervisor) setAccount(c *config.Upstream) {
+	var a Account
+	if s.group.options.Account != nil {
+		a = s.group.options.Account(c)
+	}
+	s.account.Store(&a)
+}
 
 // Change replaces the state of the upstream. Only the Host calls it, one call at a time. The
 // Host then stores the new state where waiting goroutines look, and calls wake.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/link"
 	"mcpx/internal/plain"
+	"mcpx/registry/link"
 )
 
 // Unavailable is returned for an upstream that has no session: it cannot be started,
@@ -140,7 +140,7 @@ func (s *Supervisor) explain(u *Upstream, err error) {
 		u.Cause = link.CauseConfig
 	}
 	if u.failure = asSignIn(err); u.failure != nil {
-		u.Reason = s.group.explainSignIn(c.Name, u.failure)
+		u.Reason = s.group.explainSignIn(c, u.failure)
 	}
 	u.Reason = plain.Line(c.Redact(u.Reason))
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/child"
-	"mcpx/internal/link"
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
+	"mcpx/registry/child"
+	"mcpx/registry/link"
 	"mcpx/registry/lists"
 )
 

@@ -8,20 +8,21 @@ import (
 
 	"mcpx/config"
 	"mcpx/config/edit"
-	"mcpx/internal/auth"
+	"mcpx/executor"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 	"mcpx/server"
 	"mcpx/server/access"
-	"mcpx/server/front"
+	httpfront "mcpx/server/http"
 )
 
 // addConsole adds the routes that only the console uses. Names are in the query, since
 // a server or tool may be called "..". Each route sees one schema, as /mcp does.
 func (p *Pages) addConsole(mux *http.ServeMux) {
 	for route, handle := range map[string]func(http.ResponseWriter, *http.Request, *server.Server){
-		"GET /console/{schema}/search":   searchTools,
+		"GET /console/{schema}/search":   p.searchTools,
 		"GET /console/{schema}/server":   p.serverDetails,
 		"GET /console/{schema}/tool":     toolReading,
 		"GET /console/{schema}/messages": withAllRights(upstreamMessages),
@@ -52,17 +53,30 @@ func withAllRights(handle func(http.ResponseWriter, *http.Request, *server.Serve
 	}
 }
 
+// A Search returns the tools that a client may use and that fit a query, the best first.
+type Search func(e *executor.Executor, c upstream.Client, query string, limit int) []Hit
+
+// Hit is a tool that a search has found.
+type Hit struct {
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+}
+
 // searchLimit is how many hits a search has at most.
 const searchLimit = 30
 
 // searchTools serves GET /console/SCHEMA/search: what exec("mcpx", "search") finds.
-func searchTools(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	writeConsole(w, s.Executor().Search(front.NewSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
+func (p *Pages) searchTools(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	if p.Search == nil {
+		access.Refuse(w, http.StatusNotFound, "there is no search")
+		return
+	}
+	writeConsole(w, p.Search(s.Executor(), httpfront.NewSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
 }
 
 // toolReading serves GET /console/SCHEMA/tool: what an agent reads about a tool.
 func toolReading(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	client := front.NewSessionlessClient(s, r)
+	client := httpfront.NewSessionlessClient(s, r)
 	u := upstreamOf(s, client, r)
 	if u == nil || u.Tool(r.URL.Query().Get("tool")) == nil {
 		access.Refuse(w, http.StatusNotFound, "there is no such tool")
@@ -152,7 +166,7 @@ type details struct {
 	Isolation    string            `json:"isolation,omitempty"`
 	Start        string            `json:"start,omitempty"`
 	Settings     settings          `json:"settings"`
-	SignIn       *auth.Status      `json:"sign_in,omitempty"`
+	SignIn       any               `json:"sign_in,omitempty"` // of Pages.SignIn
 	Review       *review           `json:"review,omitempty"`
 }
 
@@ -175,7 +189,8 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 			return
 		}
 	}
-	u := upstreamOf(s, front.NewSessionlessClient(s, r), r)
+	client := httpfront.NewSessionlessClient(s, r)
+	u := upstreamOf(s, client, r)
 	if u == nil {
 		refuseConsole(w, registry.ErrUnknown)
 		return
@@ -185,7 +200,9 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 		d = detailsOf(u.Config)
 		d.Review = reviewOf(s.Schema(), u)
 	}
-	d.SignIn = signInOf(r, s, name)
+	if p.SignIn != nil {
+		d.SignIn = p.SignIn(r.Context(), s.Registry(), client, name)
+	}
 	d.Revision, d.Software, d.Instructions = u.Revision, u.Software, u.Instructions
 	writeConsole(w, d)
 }

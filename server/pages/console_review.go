@@ -6,14 +6,13 @@ import (
 	"net/http"
 	"strings"
 
-	"mcpx/internal/auth"
 	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/access"
-	"mcpx/server/front"
+	httpfront "mcpx/server/http"
 )
 
 // reviewBytes bounds the changes that the console shows.
@@ -50,7 +49,7 @@ func (p *Pages) acceptServer(w http.ResponseWriter, r *http.Request, s *server.S
 	if !ok {
 		return
 	}
-	u := upstreamOf(s, front.NewSessionlessClient(s, r), r)
+	u := upstreamOf(s, httpfront.NewSessionlessClient(s, r), r)
 	if u == nil {
 		refuseConsole(w, registry.ErrUnknown)
 		return
@@ -62,14 +61,4 @@ func (p *Pages) acceptServer(w http.ResponseWriter, r *http.Request, s *server.S
 		return
 	}
 	writeDone(w, p.Editing.Accept(lockfile.Key(s.Schema(), u.Name), offer))
-}
-
-// signInOf returns the sign-in of a server, for the person who may sign in; nil if there is
-// none.
-func signInOf(r *http.Request, s *server.Server, name string) *auth.Status {
-	status, ok := s.Registry().For(front.NewSessionlessClient(s, r)).SignInStatus(r.Context(), name)
-	if !ok {
-		return nil
-	}
-	return &status
 }

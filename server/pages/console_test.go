@@ -11,9 +11,11 @@ import (
 	"mcpx/config"
 	"mcpx/config/edit"
 	"mcpx/internal/policy"
+	"mcpx/registry"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 	"mcpx/server"
-	"mcpx/server/front"
+	httpfront "mcpx/server/http"
 	"mcpx/server/servertest"
 )
 
@@ -25,14 +27,18 @@ func TestConsoleRoutes(t *testing.T) {
 	off := servertest.Upstream(t, "off")
 	off["disabled"] = true
 	s := serve(t, secret, off)
+	s.SignIn = func(_ context.Context, _ *registry.Registry, _ upstream.Client, server string) any {
+		return map[string]string{"account": "ann at " + server}
+	}
 	if _, err := s.Registry.For(nil).Ready(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
 	result := url.QueryEscape("echo")
 	for _, v := range []struct{ name, method, path, body, want string }{
-		{"search", "GET", "/console/default/search?q=say+again", "", `{"server":"one","tool":"echo"}`},
+		{"search", "GET", "/console/default/search?q=echo", "", `{"server":"one","tool":"echo"}`},
 		{"details", "GET", "/console/default/server?server=one", "", `"API_KEY":"***"`},
 		{"revision", "GET", "/console/default/server?server=one", "", `"revision":"2025-11-25","software":"mcptest 1","instructions":"Use it well."`},
+		{"sign-in", "GET", "/console/default/server?server=one", "", `"sign_in":{"account":"ann at one"}`},
 		{"settings", "GET", "/console/default/server?server=one", "", `"settings":{"description":"the first","allow":null,"deny":null,"startup_timeout":"30s","timeout":"1m","max_timeout":"15m"}`},
 		{"a disabled server", "GET", "/console/default/server?server=off", "", `200 {"command":"`},
 		{"an unknown server", "GET", "/console/default/server?server=two", "", "404 "},
@@ -106,13 +112,13 @@ func TestConsoleRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	web := &front.HTTP{Servers: map[string]*server.Server{"default": running.Server}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
+	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
 	web.Guard.Token = "all"
 	web.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default/one/echo"}}}}
-	s := open(t, &Pages{Front: web, Editing: &Editing{}}, running)
+	s := open(t, &Pages{Front: web, Search: searchByName, Editing: &Editing{}}, running)
 	for _, v := range []struct{ name, token, method, path, want, never string }{
-		{"search", "some", "GET", "search?q=say+again", `200 [{"server":"one","tool":"echo"}]`, ""},
-		{"search with all rights", "all", "GET", "search?q=say+again", `"server":"two"`, ""},
+		{"search", "some", "GET", "search?q=echo", `200 [{"server":"one","tool":"echo"}]`, ""},
+		{"search with all rights", "all", "GET", "search?q=echo", `"server":"two"`, ""},
 		{"its own server", "some", "GET", "server?server=one", `"software":"mcptest 1"`, `"command"`},
 		{"with all rights", "all", "GET", "server?server=one", `"command":"`, ""},
 		{"a hidden server", "some", "GET", "server?server=two", "404 ", ""},

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/executor"
+	"mcpx/registry/upstream"
 	"mcpx/server"
-	"mcpx/server/front"
+	httpfront "mcpx/server/http"
 	"mcpx/server/servertest"
 )
 
@@ -28,8 +30,18 @@ type site struct {
 func serve(t *testing.T, upstreams ...map[string]any) *site {
 	t.Helper()
 	running := servertest.Start(t, server.Options{}, upstreams...)
-	web := &front.HTTP{Servers: map[string]*server.Server{"default": running.Server, "other": servertest.Bare("x")}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
-	return open(t, &Pages{Front: web}, running)
+	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server, "other": servertest.Bare("x")}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
+	return open(t, &Pages{Front: web, Search: searchByName}, running)
+}
+
+// searchByName finds the tools with a name.
+func searchByName(e *executor.Executor, c upstream.Client, name string, limit int) (hits []Hit) {
+	for _, u := range e.Catalog(c).Upstreams {
+		if u.Tool(name) != nil && len(hits) < limit {
+			hits = append(hits, Hit{u.Name, name})
+		}
+	}
+	return hits
 }
 
 // open serves pages until the test ends.

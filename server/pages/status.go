@@ -10,7 +10,7 @@ import (
 	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/access"
-	"mcpx/server/front"
+	httpfront "mcpx/server/http"
 )
 
 // status is the response to GET /status.
@@ -111,7 +111,7 @@ func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		response.Version = s.Version
-		client := front.NewSessionlessClient(s, r)
+		client := httpfront.NewSessionlessClient(s, r)
 		list := []upstreamStatus{}
 		context := contextStatus{With: tokens.CountBytes(s.LazyTools(client))}
 		for _, u := range s.Upstreams(client) {

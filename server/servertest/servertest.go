@@ -14,9 +14,9 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
-	"mcpx/internal/child"
 	"mcpx/internal/mcptest"
 	"mcpx/registry"
+	"mcpx/registry/child"
 	"mcpx/server"
 )
 
@@ -87,6 +87,6 @@ func Bare(names ...string) *server.Server {
 func AddMethod(t *testing.T, name string, run server.Method) {
 	t.Helper()
 	before := maps.Clone(server.Methods)
-	server.Methods[name] = run
+	server.Methods[name] = server.MethodInfo{Run: run}
 	t.Cleanup(func() { server.Methods = before })
 }

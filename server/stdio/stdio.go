@@ -26,6 +26,7 @@ type Front struct {
 	Out     io.Writer
 	Limits  config.Limits // if UnreadBytes is 0, it is MessageBytes
 	Timeout time.Duration // of a request; 0: only the upstream's own limits
+	Freed   func()        // called whenever much memory of unread responses was freed; may be nil
 }
 
 // stdoutBytes is the size of the pipe to the client.
@@ -50,7 +51,7 @@ func (f *Front) Run(ctx context.Context) error {
 	c := &run{Front: f, out: out, client: f.Server.NewClient("stdio", out.Send)}
 	c.client.Quota, c.client.Timeout = server.NewQuota(f.Limits.CallsPerClient, 0), f.Timeout
 	budget := unread.NewBudget(unreadBytes)
-	budget.Log = f.Server.Log
+	budget.Log, budget.Freed = f.Server.Log, f.Freed
 	c.unread = overflow{
 		account: budget.NewAccount(0, c.client.Quota.AddUnread),
 		write:   c.send,

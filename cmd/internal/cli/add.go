@@ -46,7 +46,7 @@ Examples:
 In single quotes, ${TOKEN} is stored as it is and read from the environment when mcpx starts.`
 }
 
-func (c *addCmd) Run(t *terminal) error {
+func (c *addCmd) Run(t *invocation) error {
 	makeServer := c.remote
 	if len(t.command) > 0 && len(c.Words) == 0 {
 		makeServer = c.local
@@ -69,16 +69,16 @@ func (c *addCmd) Run(t *terminal) error {
 		return c.failed(err)
 	}
 	if result.Created {
-		fmt.Fprintf(t.stderr, "created %s\n", c.Path)
+		fmt.Fprintf(t.Stderr, "created %s\n", c.Path)
 	}
 	done := "added %s to %s\n"
 	if !result.Changed {
 		done = "%s is already in %s\n"
 	}
-	fmt.Fprintf(t.stderr, done, c.Name, c.Path)
+	fmt.Fprintf(t.Stderr, done, c.Name, c.Path)
 	c.announceSchema(t, schemas)
 	if server.Cwd != "" && c.Cwd == "" {
-		fmt.Fprintf(t.stderr, "note: it is started in %s, since its command line names files there\n", server.Cwd)
+		fmt.Fprintf(t.Stderr, "note: it is started in %s, since its command line names files there\n", server.Cwd)
 	}
 	if err := c.warnOfSecrets(t); err != nil || c.NoCheck {
 		return err
@@ -88,13 +88,13 @@ func (c *addCmd) Run(t *terminal) error {
 
 // announceSchema reports that the server's schema is new, and suggests an existing schema with a
 // similar name. known are the schemas that the file had before.
-func (c *addCmd) announceSchema(t *terminal, known []string) {
+func (c *addCmd) announceSchema(t *invocation, known []string) {
 	if c.Schema == "" || slices.Contains(known, c.Schema) {
 		return
 	}
-	fmt.Fprintf(t.stderr, "note: schema %s is new\n", plain.Line(c.Schema))
+	fmt.Fprintf(t.Stderr, "note: schema %s is new\n", plain.Line(c.Schema))
 	if near := nearest.Word(c.Schema, known); near != "" {
-		fmt.Fprintf(t.stderr, "hint: did you mean the existing schema %[1]s? Then remove the server, and add it again with --schema %[1]s\n", plain.Line(near))
+		fmt.Fprintf(t.Stderr, "hint: did you mean the existing schema %[1]s? Then remove the server, and add it again with --schema %[1]s\n", plain.Line(near))
 	}
 }
 
@@ -209,7 +209,7 @@ func (c *addCmd) folder(server []byte) string {
 }
 
 // warnOfSecrets explains how to keep secrets out of the file.
-func (c *addCmd) warnOfSecrets(t *terminal) error {
+func (c *addCmd) warnOfSecrets(t *invocation) error {
 	file, err := t.load(c.Path)
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (c *addCmd) warnOfSecrets(t *terminal) error {
 		for _, u := range p.All() {
 			isAdded := u.Name == c.Name && p.Name == cmp.Or(c.Schema, "default")
 			if places := u.LiteralSecrets(); isAdded && len(places) > 0 {
-				fmt.Fprintf(t.stderr, "hint: the file now has what looks like a secret (%s); to keep it out, write a reference in single quotes: '${NAME}', or '${keyring:NAME}' after mcpx secret set NAME\n", strings.Join(places, ", "))
+				fmt.Fprintf(t.Stderr, "hint: the file now has what looks like a secret (%s); to keep it out, write a reference in single quotes: '${NAME}', or '${keyring:NAME}' after mcpx secret set NAME\n", strings.Join(places, ", "))
 			}
 		}
 	}

@@ -23,14 +23,14 @@ type arguments struct {
 
 // readArguments reads the arguments and finds mistakes in them before a server is
 // started.
-func readArguments(t *terminal, list []string) (arguments, error) {
+func readArguments(t *invocation, list []string) (arguments, error) {
 	if len(list) != 1 {
 		return parsePairs(list)
 	}
 	only := list[0]
 	switch {
 	case only == "-":
-		raw, err := t.read()
+		raw, err := t.Read()
 		if err != nil || len(bytes.TrimSpace(raw)) == 0 {
 			return arguments{}, err
 		}
@@ -304,4 +304,16 @@ func typeOf(value []byte) string {
 		return "null"
 	}
 	return "number"
+}
+
+// jsonArray returns an array of the JSON that raw returns for each element of a list.
+func jsonArray[T any](list []T, raw func(T) []byte) []byte {
+	b := []byte("[")
+	for i, element := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, raw(element)...)
+	}
+	return append(b, ']')
 }

@@ -14,12 +14,12 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/cmd/internal/terminal"
 	"mcpx/config"
 	"mcpx/config/edit"
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
-	"mcpx/internal/auth"
-	"mcpx/internal/link"
+	"mcpx/internal/parts/signin"
 	"mcpx/internal/plain"
 )
 
@@ -39,14 +39,14 @@ type authTarget struct {
 
 // signing is the sign-in that a command is about.
 type signing struct {
-	*auth.Account
-	accounts *auth.Accounts
+	*signin.Account
+	accounts *signin.Accounts
 	server   *config.Upstream
 	close    func() // ends connections
 }
 
 // find returns the account of the server.
-func (c *authTarget) find(t *terminal) (*signing, error) {
+func (c *authTarget) find(t *invocation) (*signing, error) {
 	file, err := t.load(c.Path)
 	if err != nil {
 		return nil, err
@@ -67,14 +67,14 @@ func (c *authTarget) find(t *terminal) (*signing, error) {
 	if u.Err != nil {
 		return nil, fmt.Errorf("%s: %w", u.Name, u.Err)
 	}
-	if u, err = u.Resolve(t.ctx); err != nil {
+	if u, err = u.Resolve(t.Ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Upstreams[i].Name, err)
 	}
 	accounts, closeStore, err := app.Accounts(file, t.repaired)
 	if err != nil {
 		return nil, err
 	}
-	account := link.Account(accounts, u, "")
+	account := accounts.For(u)
 	if account == nil {
 		return nil, noSignIn(u)
 	}
@@ -82,8 +82,10 @@ func (c *authTarget) find(t *terminal) (*signing, error) {
 }
 
 // repaired warns that other users could read a file or folder.
-func (t *terminal) repaired(path string) {
-	fmt.Fprintf(t.stderr, "warning: other users could read %s; mcpx has repaired its permissions. If it has tokens, sign in again to replace them\n", path)
+func (t *invocation) repaired(path string) { warnRepaired(t.Stderr, path) }
+
+func warnRepaired(stderr io.Writer, path string) {
+	fmt.Fprintf(stderr, "warning: other users could read %s; mcpx has repaired its permissions. If it has tokens, sign in again to replace them\n", path)
 }
 
 // noSignIn explains why a server has no sign-in.
@@ -91,7 +93,7 @@ func noSignIn(u *config.Upstream) error {
 	switch {
 	case u.URL == "":
 		return withHint(fmt.Errorf("%s has no sign-in: mcpx starts it on this machine", u.Name), `give it what it needs in "env"`)
-	case u.Auth.Flow == auth.FlowNone:
+	case u.Auth.Flow == config.FlowNone:
 		return withHint(fmt.Errorf(`%s has no sign-in: its auth.flow is "none"`, u.Name), "remove that from the config")
 	}
 	return withHint(fmt.Errorf("%s has no sign-in: the config sets its Authorization header", u.Name), "remove that header to sign in with OAuth")
@@ -99,7 +101,7 @@ func noSignIn(u *config.Upstream) error {
 
 // explain adds the server's name to an error, and hides secrets.
 func (s *signing) explain(err error) error {
-	if errors.Is(err, auth.ErrNoOAuth) {
+	if errors.Is(err, signin.ErrNoOAuth) {
 		return withHint(fmt.Errorf("%s does not use OAuth", s.server.Name), `mcpx check shows whether it works; a server with API keys needs "headers"`)
 	}
 	return fmt.Errorf("%s: %s", s.server.Name, s.Redact(s.server.Redact(err.Error())))
@@ -115,20 +117,20 @@ Examples:
   mcpx auth logout mcpx.json github`
 }
 
-func (c *logoutCmd) Run(t *terminal) error {
+func (c *logoutCmd) Run(t *invocation) error {
 	s, err := c.find(t)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	wasSignedIn, err := s.Logout(t.ctx)
+	wasSignedIn, err := s.Logout(t.Ctx)
 	if err != nil {
 		return s.explain(err)
 	}
 	if !wasSignedIn {
-		return t.printf("not signed in to %s\n", s.server.Name)
+		return t.Printf("not signed in to %s\n", s.server.Name)
 	}
-	return t.printf("signed out of %s\n", s.server.Name)
+	return t.Printf("signed out of %s\n", s.server.Name)
 }
 
 type authStatusCmd struct {
@@ -165,7 +167,7 @@ const (
 	stateError       = "unknown"
 )
 
-func (c *authStatusCmd) Run(t *terminal) error {
+func (c *authStatusCmd) Run(t *invocation) error {
 	file, err := t.load(c.Path)
 	if err != nil {
 		return err
@@ -182,27 +184,27 @@ func (c *authStatusCmd) Run(t *terminal) error {
 	all := []authStatus{}
 	for i := range p.Upstreams {
 		if u := &p.Upstreams[i]; u.URL != "" {
-			all = append(all, statusOf(t.ctx, accounts, u))
+			all = append(all, statusOf(t.Ctx, accounts, u))
 		}
 	}
 	if c.JSON {
-		return t.encode(all)
+		return t.Encode(all)
 	}
 	if len(all) == 0 {
-		return t.printf("no remote servers\n")
+		return t.Printf("no remote servers\n")
 	}
-	list := t.table("server", "state", "account", "expires", "scopes", "issuer", "store")
+	list := t.Table("server", "state", "account", "expires", "scopes", "issuer", "store")
 	for _, s := range all {
-		list.add(s.row(time.Now())...)
+		list.Add(s.row(time.Now())...)
 	}
-	list.writeTo(t.stdout)
+	list.Print(t.Stdout)
 	return nil
 }
 
 // statusOf returns what is known about the sign-in of a server.
-func statusOf(ctx context.Context, accounts *auth.Accounts, u *config.Upstream) authStatus {
+func statusOf(ctx context.Context, accounts *signin.Accounts, u *config.Upstream) authStatus {
 	s := authStatus{Server: u.Name, State: stateNotSignedIn}
-	account := link.Account(accounts, u, "")
+	account := accounts.For(u)
 	if account == nil {
 		s.State = stateNoSignIn
 		return s
@@ -220,10 +222,10 @@ func statusOf(ctx context.Context, accounts *auth.Accounts, u *config.Upstream) 
 	return s
 }
 
-func (s authStatus) row(now time.Time) []cell {
-	state := cell{text: s.State}
+func (s authStatus) row(now time.Time) []terminal.Cell {
+	state := terminal.Cell{Text: s.State}
 	if s.State == stateSignedIn {
-		state.style = ansi.Green
+		state.Style = ansi.Green
 	}
 	expires := ""
 	switch {
@@ -235,8 +237,8 @@ func (s authStatus) row(now time.Time) []cell {
 	default:
 		expires = "in " + s.Expires.Sub(now).Round(time.Minute).String()
 	}
-	return []cell{{text: s.Server, style: ansi.Cyan}, state, {text: cmp.Or(s.Account, none)}, {text: cmp.Or(expires, none)},
-		{text: cmp.Or(strings.Join(s.Scopes, " "), none)}, {text: cmp.Or(s.Issuer, none)}, {text: cmp.Or(s.Store, none)}}
+	return []terminal.Cell{{Text: s.Server, Style: ansi.Cyan}, state, {Text: cmp.Or(s.Account, terminal.None)}, {Text: cmp.Or(expires, terminal.None)},
+		{Text: cmp.Or(strings.Join(s.Scopes, " "), terminal.None)}, {Text: cmp.Or(s.Issuer, terminal.None)}, {Text: cmp.Or(s.Store, terminal.None)}}
 }
 
 // loginCmd signs in to a server.
@@ -258,19 +260,19 @@ Examples:
   mcpx auth login https://mcp.example.com/mcp     a server that is not in the config`
 }
 
-func (c *loginCmd) Run(t *terminal) error {
+func (c *loginCmd) Run(t *invocation) error {
 	s, err := c.find(t)
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	if err := c.signIn(t, s); err != nil {
-		if t.ctx.Err() != nil {
-			return errInterrupted
+		if t.Ctx.Err() != nil {
+			return terminal.ErrInterrupted
 		}
 		return s.explain(err)
 	}
-	status, err := s.Status(t.ctx)
+	status, err := s.Status(t.Ctx)
 	if err != nil {
 		return s.explain(err)
 	}
@@ -281,24 +283,24 @@ func (c *loginCmd) Run(t *terminal) error {
 	if len(status.Scopes) > 0 {
 		text += " (" + strings.Join(status.Scopes, " ") + ")"
 	}
-	return t.printf("%s\n", plain.Line(text))
+	return t.Printf("%s\n", plain.Line(text))
 }
 
 // signIn chooses the way to sign in.
-func (c *loginCmd) signIn(t *terminal, s *signing) error {
+func (c *loginCmd) signIn(t *invocation, s *signing) error {
 	flow := s.Settings().Flow
-	isAuto := flow != auth.FlowBrowser && flow != auth.FlowDevice
+	isAuto := flow != config.FlowBrowser && flow != config.FlowDevice
 	switch {
-	case flow == auth.FlowClientCredentials:
-		return s.SignIn(t.ctx, c.Scope)
+	case flow == config.FlowClientCredentials:
+		return s.SignIn(t.Ctx, c.Scope)
 	case c.Paste:
 		return c.paste(t, s)
-	case c.Device, flow == auth.FlowDevice && !c.NoBrowser:
+	case c.Device, flow == config.FlowDevice && !c.NoBrowser:
 		return c.device(t, s)
 	case c.NoBrowser || !isAuto || hasDisplay():
 		return c.browse(t, s)
 	}
-	if err := c.device(t, s); !errors.Is(err, auth.ErrNoDevice) {
+	if err := c.device(t, s); !errors.Is(err, signin.ErrNoDevice) {
 		return err
 	}
 	return c.paste(t, s)
@@ -318,26 +320,26 @@ func hasDisplay() bool {
 }
 
 // device signs in with a code that the person enters elsewhere.
-func (c *loginCmd) device(t *terminal, s *signing) error {
-	d, err := s.Device(t.ctx, c.Scope)
+func (c *loginCmd) device(t *invocation, s *signing) error {
+	d, err := s.Device(t.Ctx, c.Scope)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(t.stderr, "open %s and enter the code %s\n", d.Address, d.UserCode)
+	fmt.Fprintf(t.Stderr, "open %s and enter the code %s\n", d.Address, d.UserCode)
 	if d.Complete != "" {
-		fmt.Fprintf(t.stderr, "or open %s\n", d.Complete)
+		fmt.Fprintf(t.Stderr, "or open %s\n", d.Complete)
 	}
-	return d.Wait(t.ctx)
+	return d.Wait(t.Ctx)
 }
 
 // paste signs in with the address that the browser ends at, which the person pastes.
-func (c *loginCmd) paste(t *terminal, s *signing) error {
-	address, err := s.Begin(t.ctx, s.PasteRedirect(), c.Scope)
+func (c *loginCmd) paste(t *invocation, s *signing) error {
+	address, err := s.Begin(t.Ctx, s.PasteRedirect(), c.Scope)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(t.stderr, "open this address:\n  %s\nsign in, then paste the address that the browser ends at (the page itself does not load):\n", plain.Line(address))
-	line, err := t.readLine()
+	fmt.Fprintf(t.Stderr, "open this address:\n  %s\nsign in, then paste the address that the browser ends at (the page itself does not load):\n", plain.Line(address))
+	line, err := t.ReadLine()
 	switch {
 	case line == "" && errors.Is(err, io.EOF):
 		return errors.New("nobody pasted an address: stdin has ended")
@@ -348,13 +350,13 @@ func (c *loginCmd) paste(t *terminal, s *signing) error {
 	if err != nil || back.RawQuery == "" {
 		return errors.New("this is not an address with a code; paste all of it, from http to the end")
 	}
-	_, err = s.accounts.Complete(t.ctx, "", back.Query())
+	_, err = s.accounts.Complete(t.Ctx, "", back.Query())
 	return err
 }
 
 // browse signs in with the browser, which is sent back to a port of this machine.
-func (c *loginCmd) browse(t *terminal, s *signing) error {
-	signIn, err := s.BeginLoopback(t.ctx, s.server.Name, c.Scope)
+func (c *loginCmd) browse(t *invocation, s *signing) error {
+	signIn, err := s.BeginLoopback(t.Ctx, s.server.Name, c.Scope)
 	if err != nil {
 		return err
 	}
@@ -362,13 +364,13 @@ func (c *loginCmd) browse(t *terminal, s *signing) error {
 	if c.NoBrowser {
 		request = "open this address in a browser on this machine, and sign in:"
 	}
-	fmt.Fprintf(t.stderr, "%s\n  %s\n", request, plain.Line(signIn.Address))
+	fmt.Fprintf(t.Stderr, "%s\n  %s\n", request, plain.Line(signIn.Address))
 	if !c.NoBrowser {
 		if err := openBrowser(signIn.Address); err != nil {
-			fmt.Fprintf(t.stderr, "warning: the browser cannot be opened: %v\n", err)
+			fmt.Fprintf(t.Stderr, "warning: the browser cannot be opened: %v\n", err)
 		}
 	}
-	return signIn.Wait(t.ctx)
+	return signIn.Wait(t.Ctx)
 }
 
 // openBrowser opens an address in the browser of the person. There is no shell, and the

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 
+	"mcpx/cmd/internal/terminal"
 	"mcpx/config"
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
@@ -24,7 +22,6 @@ type checkCmd struct {
 	Schema   string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema; without it, every enabled schema."`
 	JSON     bool   `help:"Print the report as JSON."`
 	Locked   bool   `help:"Compare the servers with mcpx.lock, for CI."`
-	SARIF    string `name:"sarif" placeholder:"FILE" help:"With --locked: also write what has changed to this file, as SARIF."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }
 
@@ -35,7 +32,7 @@ Examples:
   mcpx check                            the default config
   mcpx check mcpx.json --schema work    one schema of it
   mcpx check mcpx.json --json | jq -r '.servers[] | select(.state != "ready") | .name'
-  mcpx check --locked --sarif mcpx.sarif
+  mcpx check --locked
 
 Exit code: 0 if every server is ready, 1 if one is not, or is not as it was approved (--locked), 2 if the command line or the config
 is wrong, or there is no mcpx.lock (--locked).`
@@ -70,12 +67,12 @@ type checkedServer struct {
 // ready reports whether the server can be used.
 func (s checkedServer) ready() bool { return s.State == string(live.Ready) }
 
-func (c *checkCmd) Run(t *terminal) error {
+func (c *checkCmd) Run(t *invocation) error {
 	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
 		return err
 	}
-	warn(t.stderr, file.Warnings)
+	warn(t.Stderr, file.Warnings)
 	lock, err := c.lock(t, file)
 	if err != nil {
 		return err
@@ -83,7 +80,7 @@ func (c *checkCmd) Run(t *terminal) error {
 	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
 		r := newCheckReport(lists)
 		if c.JSON {
-			_ = t.encode(r)
+			_ = t.Encode(r)
 		} else {
 			r.print(t)
 		}
@@ -99,14 +96,13 @@ func (c *checkCmd) Run(t *terminal) error {
 
 // connect starts the servers of a schema, or of all enabled schemas if the name is
 // empty. It calls use once every server is ready or has failed.
-func (t *terminal) connect(file *config.Config, schema string, use func(lists []app.ToolLists) error) error {
-	line := newStatus(t.stderr)
-	a, err := app.New(file, schema, line)
+func (t *invocation) connect(file *config.Config, schema string, use func(lists []app.ToolLists) error) error {
+	a, line, err := t.newApp(file, schema)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	return t.run(a, func(ctx context.Context) error {
-		stop := line.show(func() string { return starting(a, "") })
+		stop := line.Show(func() string { return starting(a, "") })
 		lists := a.ToolLists(ctx)
 		if stop(); ctx.Err() != nil {
 			return ctx.Err()
@@ -157,56 +153,56 @@ func finalState(u *live.Upstream) string {
 }
 
 // print prints the report as a table, followed by advice for each server that failed.
-func (r checkReport) print(t *terminal) {
+func (r checkReport) print(t *invocation) {
 	if len(r.Servers) == 0 {
-		fmt.Fprintln(t.stdout, "no servers are enabled")
+		fmt.Fprintln(t.Stdout, "no servers are enabled")
 		return
 	}
-	list := t.table("schema", "server", "state", "transport", "tools", "tokens", "start-up", "reason")
+	list := t.Table("schema", "server", "state", "transport", "tools", "tokens", "start-up", "reason")
 	for _, s := range r.Servers {
-		list.add(s.row()...)
+		list.Add(s.row()...)
 	}
 	if !r.hasSchemas {
-		list.dropFirst()
+		list.DropFirst()
 	}
-	list.writeTo(t.stdout)
+	list.Print(t.Stdout)
 	for i, s := range r.Servers {
 		switch {
-		case !s.ready() && slices.Contains(list.cut, i+1): // below the titles
+		case !s.ready() && list.IsCut(i+1): // below the titles
 			s.explain(t, " "+s.Reason)
 		case !s.ready() && len(s.Stderr)+len(s.Next) > 0:
 			s.explain(t, "")
 		case s.Next != "":
-			fmt.Fprintf(t.stdout, "\n%s: %s\n", t.paint().Text(ansi.Cyan, s.Name), s.Next)
+			fmt.Fprintf(t.Stdout, "\n%s: %s\n", t.Paint().Text(ansi.Cyan, s.Name), s.Next)
 		}
 	}
 }
 
 // row returns the server's row of the table.
-func (s checkedServer) row() []cell {
-	state, figure := cell{text: s.State, style: ansi.Red}, func(string) cell { return cell{text: none, right: true} }
+func (s checkedServer) row() []terminal.Cell {
+	state, figure := terminal.Cell{Text: s.State, Style: ansi.Red}, func(string) terminal.Cell { return terminal.Cell{Text: terminal.None, Right: true} }
 	if s.ready() {
-		state.style, figure = ansi.Green, func(text string) cell { return cell{text: text, right: true} }
+		state.Style, figure = ansi.Green, func(text string) terminal.Cell { return terminal.Cell{Text: text, Right: true} }
 	}
-	return []cell{
-		{text: s.Schema}, {text: s.Name, style: ansi.Cyan}, state, {text: s.Transport},
-		figure(plain.Number(s.Tools)), figure(plain.Number(s.Tokens)), figure(took(s.StartupMS)), {text: s.Reason},
+	return []terminal.Cell{
+		{Text: s.Schema}, {Text: s.Name, Style: ansi.Cyan}, state, {Text: s.Transport},
+		figure(plain.Number(s.Tools)), figure(plain.Number(s.Tokens)), figure(took(s.StartupMS)), {Text: s.Reason},
 	}
 }
 
 // explain prints the reason, if the table could not show it, the last lines of the
 // server's stderr, and what to do next.
-func (s checkedServer) explain(t *terminal, reason string) {
-	paint := t.paint().Text
-	fmt.Fprintf(t.stdout, "\n%s:%s\n", paint(ansi.Red, s.Name), reason)
+func (s checkedServer) explain(t *invocation, reason string) {
+	paint := t.Paint().Text
+	fmt.Fprintf(t.Stdout, "\n%s:%s\n", paint(ansi.Red, s.Name), reason)
 	if len(s.Stderr) > 0 {
-		fmt.Fprintln(t.stdout, "  last lines of its stderr:")
+		fmt.Fprintln(t.Stdout, "  last lines of its stderr:")
 		for _, line := range s.Stderr {
-			fmt.Fprintf(t.stdout, "    %s\n", paint(ansi.Faint, line))
+			fmt.Fprintf(t.Stdout, "    %s\n", paint(ansi.Faint, line))
 		}
 	}
 	if s.Next != "" {
-		fmt.Fprintf(t.stdout, "  %s %s\n", paint(ansi.Bold, "next:"), s.Next)
+		fmt.Fprintf(t.Stdout, "  %s %s\n", paint(ansi.Bold, "next:"), s.Next)
 	}
 }
 
@@ -224,10 +220,8 @@ func took(ms int64) string {
 
 // lock reads the lock file. Only check --locked needs one; otherwise there may be none to compare
 // with.
-func (c *checkCmd) lock(t *terminal, file *config.Config) (lockfile.Lock, error) {
+func (c *checkCmd) lock(t *invocation, file *config.Config) (lockfile.Lock, error) {
 	switch {
-	case !c.Locked && c.SARIF != "":
-		return nil, usageError{errors.New("--sarif needs --locked")}
 	case c.Locked && t.adhoc != nil:
 		return nil, usageError{errors.New("--locked needs a config file, not a url or a command")}
 	case t.adhoc != nil:
@@ -242,24 +236,19 @@ func (c *checkCmd) lock(t *terminal, file *config.Config) (lockfile.Lock, error)
 	case c.Locked:
 		return nil, usageError{withHint(fmt.Errorf("there is no %s", path), "%s creates it", file.PinCommand())}
 	case !isAbsent:
-		fmt.Fprintf(t.stderr, "warning: mcpx starts no server when it serves: %v\n", err)
+		fmt.Fprintf(t.Stderr, "warning: mcpx starts no server when it serves: %v\n", err)
 	}
 	return nil, nil
 }
 
 // compare prints the differences from the lock. With --locked, it returns an error if one needs
 // a review.
-func (c *checkCmd) compare(t *terminal, file *config.Config, lock lockfile.Lock, lists []app.ToolLists) error {
+func (c *checkCmd) compare(t *invocation, file *config.Config, lock lockfile.Lock, lists []app.ToolLists) error {
 	if lock == nil {
 		return nil
 	}
 	path, review := lockfile.Path(file.File), file.PinCommand("--diff")
 	changes := changesOf(newOffers(lists), lock)
-	if c.SARIF != "" {
-		if err := c.writeSARIF(path, changes); err != nil {
-			return err
-		}
-	}
 	count := 0
 	for _, change := range changes {
 		if !change.IsNotice() {
@@ -268,31 +257,15 @@ func (c *checkCmd) compare(t *terminal, file *config.Config, lock lockfile.Lock,
 	}
 	if !c.Locked {
 		if count > 0 {
-			fmt.Fprintf(t.stderr, "warning: %s not approved in %s; review them with %s\n", plain.Count(count, "change"), path, review)
+			fmt.Fprintf(t.Stderr, "warning: %s not approved in %s; review them with %s\n", plain.Count(count, "change"), path, review)
 		}
 		return nil
 	}
 	if !c.JSON && len(changes) > 0 {
-		fmt.Fprintf(t.stdout, "\n%s", reviewText(t, changes))
+		fmt.Fprintf(t.Stdout, "\n%s", reviewText(t, changes))
 	}
 	if count == 0 {
 		return nil
 	}
 	return withHint(fmt.Errorf("%s not approved in %s", plain.Count(count, "change"), path), "review them with %s, approve them with %s, and commit the lock file", review, file.PinCommand())
-}
-
-// writeSARIF writes the SARIF file. It names the lock file relative to the working directory,
-// which is that of the repository in CI.
-func (c *checkCmd) writeSARIF(lock string, changes []lockfile.Change) error {
-	text, err := os.ReadFile(lock)
-	if err != nil {
-		return err
-	}
-	if folder, err := os.Getwd(); err == nil {
-		if relative, err := filepath.Rel(folder, lock); err == nil {
-			lock = relative
-		}
-	}
-	report := lockfile.Report{Version: app.Version(), File: filepath.ToSlash(lock), Text: text, Changes: changes}
-	return os.WriteFile(c.SARIF, report.SARIF(), 0o644)
 }

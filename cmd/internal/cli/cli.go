@@ -14,16 +14,18 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"mcpx/cmd/internal/terminal"
 	"mcpx/config"
 	"mcpx/internal/app"
-	"mcpx/internal/child"
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/plain"
+	"mcpx/registry/child"
 	"mcpx/server"
 )
 
@@ -55,6 +57,17 @@ type cli struct {
 	Version kong.VersionFlag `help:"Print the version and the MCP revisions, and exit."`
 }
 
+// invocation is one run of the program: its terminal, and what kong does not pass to the
+// command.
+type invocation struct {
+	terminal.Terminal
+	release func()   // makes the next signal end the process at once
+	isHTTP  bool     // serve over HTTP by default
+	command []string // of mcpx add, after "--"
+
+	adhoc *config.Config // of a server given by url or command; nil if it is in a config
+}
+
 // usageError is a mistake on the command line or in the config.
 type usageError struct{ error }
 
@@ -63,14 +76,21 @@ func (e usageError) Unwrap() error { return e.error }
 // nameHTTP is the program that serves over HTTP by default.
 const nameHTTP = "mcpx-sse"
 
-// Main runs the program with that name, mcpx or mcpx-sse, and ends the process.
+// Main runs the program with that name, mcpx or mcpx-sse, and ends the process. A link with
+// the name mcpx-sse makes mcpx mcpx-sse.
 func Main(name string) {
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == nameHTTP {
+		name = nameHTTP
+	}
 	child.WatchIfAsked()
 	child.SandboxIfAsked()
 	// Writing to a client that is gone must return an error, not end the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(name, os.Args[1:], &terminal{ctx: ctx, release: stop, stdin: os.Stdin, stdout: &output{file: os.Stdout}, stderr: os.Stderr, isHTTP: name == nameHTTP})
+	code := run(name, os.Args[1:], &invocation{
+		Terminal: terminal.Terminal{Ctx: ctx, Stdin: os.Stdin, Stdout: &terminal.Output{File: os.Stdout}, Stderr: os.Stderr},
+		release:  stop, isHTTP: name == nameHTTP,
+	})
 	stop()
 	os.Exit(code)
 }
@@ -84,14 +104,14 @@ const (
 )
 
 // run is the whole program; it returns the exit code.
-func run(name string, args []string, t *terminal) (code int) {
+func run(name string, args []string, t *invocation) (code int) {
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c,
 		kong.Name(name),
 		kong.Description(description),
 		kong.Vars{"version": versionText()},
-		kong.Writers(t.stdout, t.stderr),
+		kong.Writers(t.Stdout, t.Stderr),
 		kong.Exit(func(code int) { exited = code }), // after --help and --version
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.UsageOnError(),
@@ -102,7 +122,7 @@ func run(name string, args []string, t *terminal) (code int) {
 	}
 	parser.Model.HelpFlag.Help = "Print this help, and exit."
 	if args, err = t.ordered(parser.Model, args); err != nil {
-		return complain(t.stderr, err)
+		return complain(t.Stderr, err)
 	}
 	for _, v := range variables(parser.Model.Node) {
 		isToken := strings.HasPrefix(v.name, "MCPX_TOKEN") // an empty one must not open the front
@@ -115,10 +135,10 @@ func run(name string, args []string, t *terminal) (code int) {
 	case exited >= 0:
 		return exited
 	case err != nil:
-		return complain(t.stderr, misused(err))
+		return complain(t.Stderr, misused(err))
 	}
 	err = k.Run(t)
-	return complain(t.stderr, cmp.Or(t.stdout.err, err))
+	return complain(t.Stderr, cmp.Or(t.Stdout.Err(), err))
 }
 
 // complain prints an error, if any, and returns the exit code.
@@ -129,7 +149,7 @@ func complain(stderr io.Writer, err error) int {
 	if readerGone(err) {
 		return exitFailed
 	}
-	if file, ok := errors.AsType[*jsonfile.Error](err); ok {
+	if file, ok := errors.AsType[*jsonc.Error](err); ok {
 		warn(stderr, file.Warnings) // the cause may be among them
 	}
 	fmt.Fprintf(stderr, "error: %s\n", plain.Text(err.Error())) // it may quote a server
@@ -137,7 +157,7 @@ func complain(stderr io.Writer, err error) int {
 		fmt.Fprintf(stderr, "hint: %s\n", plain.Text(advice.hint))
 	}
 	switch {
-	case errors.Is(err, errInterrupted):
+	case errors.Is(err, terminal.ErrInterrupted):
 		return exitInterrupted
 	case errors.As(err, &usageError{}):
 		return exitUsage
@@ -152,7 +172,7 @@ func readerGone(err error) bool {
 	return ok && write.Path == os.Stdout.Name() && errors.Is(err, syscall.EPIPE)
 }
 
-func warn(stderr io.Writer, warnings []jsonfile.Problem) {
+func warn(stderr io.Writer, warnings []jsonc.Problem) {
 	for _, w := range warnings {
 		fmt.Fprintf(stderr, "warning: %s\n", w)
 	}
@@ -184,7 +204,7 @@ func versionText() string {
 }
 
 // load reads the named config file, or the default one.
-func (t *terminal) load(path string) (*config.Config, error) {
+func (t *invocation) load(path string) (*config.Config, error) {
 	if t.adhoc != nil {
 		return t.adhoc, nil
 	}
@@ -196,7 +216,7 @@ func (t *terminal) load(path string) (*config.Config, error) {
 		}
 		path = found
 	}
-	c, err := config.Load(path)
+	c, err := app.LoadConfig(path)
 	if err != nil && !named && path == os.Getenv("MCPX_CONFIG") {
 		return nil, usageError{fmt.Errorf("$MCPX_CONFIG is %s:\n%w", path, err)}
 	}

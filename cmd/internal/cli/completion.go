@@ -11,6 +11,7 @@ import (
 	"mcpx/cmd/internal/clients"
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/app"
 	"mcpx/internal/demo"
 )
 
@@ -27,12 +28,12 @@ func (completionCmd) Help() string {
   mcpx completion powershell | Out-String | Invoke-Expression     in $PROFILE`
 }
 
-func (c *completionCmd) Run(t *terminal) error {
+func (c *completionCmd) Run(t *invocation) error {
 	script, err := completionScripts.ReadFile("completion/mcpx." + c.Shell)
 	if err != nil {
 		return err
 	}
-	return t.printf("%s", script)
+	return t.Printf("%s", script)
 }
 
 // completionScripts run "mcpx __complete" with the words so far; the last one is to be
@@ -46,9 +47,9 @@ type completeCmd struct {
 	Words []string `arg:"" optional:"" help:"The words after the program's name; the last is completed."`
 }
 
-func (c *completeCmd) Run(t *terminal, k *kong.Kong) error {
+func (c *completeCmd) Run(t *invocation, k *kong.Kong) error {
 	for _, s := range complete(k.Model, c.Words) {
-		fmt.Fprintf(t.stdout, "%s\t%s\n", s.text, s.help)
+		fmt.Fprintf(t.Stdout, "%s\t%s\n", s.text, s.help)
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (l *commandLine) next(word string) (found []suggestion) {
 
 // profiles returns the schemas of the config, none if it cannot be read. Nothing is started.
 func (l *commandLine) profiles() []config.Profile {
-	c, err := config.Load(l.config)
+	c, err := app.LoadConfig(l.config)
 	if err != nil {
 		return nil
 	}

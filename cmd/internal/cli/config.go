@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"mcpx/config"
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/plain"
 )
 
@@ -38,10 +38,10 @@ type configCheckCmd struct {
 
 // configReport is the output of config check --json.
 type configReport struct {
-	File     string             `json:"file,omitempty"`
-	Problems []jsonfile.Problem `json:"problems"`
-	Warnings []jsonfile.Problem `json:"warnings"`
-	Schemas  []configSchema     `json:"schemas"`
+	File     string          `json:"file,omitempty"`
+	Problems []jsonc.Problem `json:"problems"`
+	Warnings []jsonc.Problem `json:"warnings"`
+	Schemas  []configSchema  `json:"schemas"`
 }
 
 type configSchema struct {
@@ -57,7 +57,7 @@ type configServer struct {
 	Problem string `json:"problem,omitempty"` // why it will not start
 }
 
-func (c *configCheckCmd) Run(t *terminal) error {
+func (c *configCheckCmd) Run(t *invocation) error {
 	file, err := t.load(c.Path)
 	if c.JSON {
 		return c.json(t, file, err)
@@ -65,13 +65,13 @@ func (c *configCheckCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	warn(t.stderr, file.Warnings)
+	warn(t.Stderr, file.Warnings)
 	for i := range file.Profiles {
 		p := &file.Profiles[i]
-		fmt.Fprintf(t.stdout, "%s: schema %q, %s\n", file.File, p.Name, summary(p))
+		fmt.Fprintf(t.Stdout, "%s: schema %q, %s\n", file.File, p.Name, summary(p))
 		for _, u := range p.Upstreams {
 			if u.Err != nil {
-				fmt.Fprintf(t.stderr, "warning: server %q will not start: %v\n", u.Name, u.Err)
+				fmt.Fprintf(t.Stderr, "warning: server %q will not start: %v\n", u.Name, u.Err)
 			}
 		}
 	}
@@ -79,13 +79,13 @@ func (c *configCheckCmd) Run(t *terminal) error {
 }
 
 // json prints the report, also of a file with problems.
-func (c *configCheckCmd) json(t *terminal, file *config.Config, err error) error {
-	r := configReport{File: c.Path, Problems: []jsonfile.Problem{}, Warnings: []jsonfile.Problem{}, Schemas: []configSchema{}}
-	var wrong *jsonfile.Error
+func (c *configCheckCmd) json(t *invocation, file *config.Config, err error) error {
+	r := configReport{File: c.Path, Problems: []jsonc.Problem{}, Warnings: []jsonc.Problem{}, Schemas: []configSchema{}}
+	var wrong *jsonc.Error
 	switch {
 	case errors.As(err, &wrong):
 		r.Problems, r.Warnings = wrong.Problems, append(r.Warnings, wrong.Warnings...)
-		_ = t.encode(r)
+		_ = t.Encode(r)
 		return usageError{fmt.Errorf("%s in %s", plain.Count(len(r.Problems), "problem"), wrong.Problems[0].File)}
 	case err != nil:
 		return err
@@ -102,23 +102,23 @@ func (c *configCheckCmd) json(t *terminal, file *config.Config, err error) error
 		}
 		r.Schemas = append(r.Schemas, s)
 	}
-	return t.encode(r)
+	return t.Encode(r)
 }
 
 type configSchemaCmd struct{}
 
-func (configSchemaCmd) Run(t *terminal) error {
-	return t.printf("%s\n", config.Schema())
+func (configSchemaCmd) Run(t *invocation) error {
+	return t.Printf("%s\n", config.Schema())
 }
 
 type configShowCmd struct{ configFile }
 
-func (c *configShowCmd) Run(t *terminal) error {
+func (c *configShowCmd) Run(t *invocation) error {
 	file, err := t.load(c.Path)
 	if err != nil {
 		return err
 	}
-	return t.printf("%s", file.Show())
+	return t.Printf("%s", file.Show())
 }
 
 // summary describes a schema in a few words.

@@ -11,11 +11,12 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/cmd/internal/terminal"
 	example "mcpx/examples"
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
+	"mcpx/internal/atomicfile"
 	"mcpx/internal/demo"
-	"mcpx/internal/editfile"
 	"mcpx/internal/plain"
 )
 
@@ -37,7 +38,7 @@ Examples:
 In a config, ${MCPX} is mcpx itself: {"mcpServers": {"time": {"command": "${MCPX}", "args": ["demo", "time"]}}}`
 }
 
-func (c *demoCmd) Run(t *terminal) error {
+func (c *demoCmd) Run(t *invocation) error {
 	switch {
 	case c.Demo == "":
 		return tour(t)
@@ -46,10 +47,10 @@ func (c *demoCmd) Run(t *terminal) error {
 	case c.Folder != "" && c.Demo != "files":
 		return usageError{fmt.Errorf("the demo %s takes no folder; only files does", c.Demo)}
 	}
-	if ansi.IsTerminal(t.stdin) {
-		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it; \"mcpx demo\" is for people. Ctrl-D ends it.")
+	if ansi.IsTerminal(t.Stdin) {
+		fmt.Fprintln(t.Stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it; \"mcpx demo\" is for people. Ctrl-D ends it.")
 	}
-	return demo.Serve(t.ctx, c.Demo, demo.Options{Version: app.Version(), Folder: c.Folder}, t.stdin, t.stdout.file)
+	return demo.Serve(t.Ctx, c.Demo, demo.Options{Version: app.Version(), Folder: c.Folder}, t.Stdin, t.Stdout.File)
 }
 
 // tourStep is a command of the tour and its explanation. It runs exactly as a person
@@ -84,12 +85,12 @@ func tourSteps(config string) []tourStep {
 }
 
 // tour runs the steps, one after the other.
-func tour(t *terminal) error {
+func tour(t *invocation) error {
 	config, err := tourConfig()
 	if err != nil {
 		return fmt.Errorf("writing the config of the tour: %w", err)
 	}
-	paint := t.paint().Text
+	paint := t.Paint().Text
 	program := programName()
 	steps := tourSteps(config)
 	if os.Getenv("MCPX_SCHEMA") != "" { // it is meant for another config
@@ -97,33 +98,33 @@ func tour(t *terminal) error {
 			steps[i].args = append(steps[i].args, "--schema=default")
 		}
 	}
-	fmt.Fprintf(t.stdout, "A tour of mcpx in %d steps, with three small MCP servers that are part of it.\nTheir config: %s\n",
+	fmt.Fprintf(t.Stdout, "A tour of mcpx in %d steps, with three small MCP servers that are part of it.\nTheir config: %s\n",
 		len(steps), paint(ansi.Cyan, config))
 	for i, step := range steps {
 		command := shellLine(program, step.args)
-		fmt.Fprintf(t.stdout, "\n%s\n%s %s\n", paint(ansi.Bold, fmt.Sprintf("%d. %s", i+1, step.title)),
+		fmt.Fprintf(t.Stdout, "\n%s\n%s %s\n", paint(ansi.Bold, fmt.Sprintf("%d. %s", i+1, step.title)),
 			paint(ansi.Faint, "$"), paint(ansi.Cyan, command))
 		code := step.run(t)
 		switch {
-		case t.ctx.Err() != nil:
-			return errInterrupted
-		case t.stdout.err != nil: // nobody reads the tour any more
-			return t.stdout.err
+		case t.Ctx.Err() != nil:
+			return terminal.ErrInterrupted
+		case t.Stdout.Err() != nil: // nobody reads the tour any more
+			return t.Stdout.Err()
 		case code != step.code:
-			fmt.Fprintln(t.stdout)
+			fmt.Fprintln(t.Stdout)
 			return fmt.Errorf("the tour stops: this command ended with exit code %d instead of %d: %s", code, step.code, command)
 		}
 	}
-	return t.printf("\n%s\n%s\n%s\n", paint(ansi.Bold, "Next: your own servers."),
+	return t.Printf("\n%s\n%s\n%s\n", paint(ansi.Bold, "Next: your own servers."),
 		"  "+program+" import --output mcpx.json   # from the configs of your MCP clients",
 		"  "+program+" check mcpx.json             # which of them work")
 }
 
 // run runs the command and returns its exit code. Errors go to stdout too, to keep the
 // order.
-func (s tourStep) run(t *terminal) int {
+func (s tourStep) run(t *invocation) int {
 	own := *t
-	own.stdin, own.stderr = strings.NewReader(""), t.stdout
+	own.Stdin, own.Stderr = strings.NewReader(""), t.Stdout
 	return run("mcpx", s.args, &own)
 }
 
@@ -155,7 +156,7 @@ func tourConfigIn(folder string) (string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	return path, editfile.Replace(path, example.Config, 0o600) // another tour never sees half of it
+	return path, atomicfile.Replace(path, example.Config, 0o600) // another tour never sees half of it
 }
 
 // shellLine returns a command as a person types it.

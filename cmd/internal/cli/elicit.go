@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"mcpx/cmd/internal/terminal"
 	"mcpx/executor/validate"
 	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
@@ -25,18 +25,16 @@ import (
 // forms; otherwise the server's requests are refused.
 type caller struct {
 	server string
-	status *status
+	status *terminal.Status
 	out    io.Writer
-	in     *bufio.Reader // nil: there is no person
-
-	mu   sync.Mutex             // one question at a time
-	next <-chan reading[string] // the line that is being read; nil if none is
+	mu     sync.Mutex      // one question at a time
+	in     *terminal.Lines // nil: there is no person
 }
 
-func newCaller(t *terminal, s *talk) *caller {
-	c := &caller{server: s.server, status: s.status, out: t.stderr}
-	if ansi.IsTerminal(t.stdin) && ansi.IsTerminal(t.stderr) {
-		c.in = bufio.NewReader(t.stdin)
+func newCaller(t *invocation, s *talk) *caller {
+	c := &caller{server: s.server, status: s.status, out: t.Stderr}
+	if ansi.IsTerminal(t.Stdin) && ansi.IsTerminal(t.Stderr) {
+		c.in = terminal.NewLines(t.Stdin)
 	}
 	return c
 }
@@ -67,8 +65,8 @@ func (c *caller) elicit(ctx context.Context, params []byte) ([]byte, error) {
 	if ctx.Err() != nil { // cancelled while another form was shown
 		return nil, ctx.Err()
 	}
-	defer c.status.hold()()
-	c.forget()
+	defer c.status.Hold()()
+	c.in.Forget()
 	content, err := c.form(ctx, params)
 	if err != nil {
 		fmt.Fprintln(c.out)
@@ -88,8 +86,8 @@ var errNoAnswer = errors.New("no answer")
 // form asks for every field of a form. For a URL it only asks whether the person has
 // visited the page, and returns nil.
 func (c *caller) form(ctx context.Context, params []byte) ([]byte, error) {
-	fmt.Fprintf(c.out, "%s asks: %s\n", c.server, plain.Text(member(params, "message")))
-	if page := member(params, "url"); page != "" {
+	fmt.Fprintf(c.out, "%s asks: %s\n", c.server, plain.Text(rawjson.GetString(params, "message")))
+	if page := rawjson.GetString(params, "url"); page != "" {
 		fmt.Fprintf(c.out, "  open %s\n", plain.Line(page))
 		return nil, c.agree(ctx, "done?")
 	}
@@ -112,7 +110,7 @@ func (c *caller) form(ctx context.Context, params []byte) ([]byte, error) {
 // agree asks a yes-or-no question. Anything but yes is an error.
 func (c *caller) agree(ctx context.Context, question string) error {
 	fmt.Fprintf(c.out, "  %s [y/N] ", question)
-	answer, err := c.line(ctx)
+	answer, err := c.in.Next(ctx)
 	if err != nil || !strings.HasPrefix(strings.ToLower(answer), "y") {
 		return errNoAnswer
 	}
@@ -124,7 +122,7 @@ func (c *caller) agree(ctx context.Context, question string) error {
 func (c *caller) ask(ctx context.Context, q question) ([]byte, error) {
 	for {
 		fmt.Fprint(c.out, "  "+q.prompt())
-		answer, err := c.line(ctx)
+		answer, err := c.in.Next(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -133,30 +131,6 @@ func (c *caller) ask(ctx context.Context, q question) ([]byte, error) {
 			return value, nil
 		}
 		fmt.Fprintf(c.out, "    %s\n", plain.Line(problem))
-	}
-}
-
-// line returns the next line that the person types, unless ctx ends first. A read cannot
-// be cancelled, so that its line goes to the next question.
-func (c *caller) line(ctx context.Context) (string, error) {
-	if c.next == nil {
-		c.next = start(func() (string, error) { return c.in.ReadString('\n') })
-	}
-	select {
-	case l := <-c.next:
-		c.next = nil
-		return strings.TrimSpace(l.value), l.err
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-}
-
-// forget drops a line that was typed before the question.
-func (c *caller) forget() {
-	select {
-	case <-c.next:
-		c.next = nil
-	default:
 	}
 }
 

@@ -1,12 +1,13 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"mcpx/cmd/internal/terminal"
 )
 
 // TestElicitationAnswers: what a person types is checked against the field's schema.
@@ -65,7 +66,7 @@ func TestElicitationAnswers(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var out strings.Builder
-			c := &caller{server: "t", status: newStatus(&out), out: &out, in: bufio.NewReader(strings.NewReader(strings.Join(row.typed, "\n") + "\n"))}
+			c := &caller{server: "t", status: terminal.NewStatus(&out), out: &out, in: terminal.NewLines(strings.NewReader(strings.Join(row.typed, "\n") + "\n"))}
 			got, err := c.Request(t.Context(), "elicitation/create", []byte(`{"message":"m","requestedSchema":{"type":"object","properties":{"f":`+row.field+`},"required":["f"]}}`))
 			if want := `{"action":"accept","content":{"f":` + row.want + `}}`; err != nil || string(got) != want {
 				t.Errorf("got %s, %v, want %s", got, err, want)
@@ -86,7 +87,7 @@ func TestElicitationAnswers(t *testing.T) {
 func TestElicitationEnds(t *testing.T) {
 	for _, typed := range []string{"", "x\n", "x\n\nx\n", "5"} {
 		var out strings.Builder
-		c := &caller{server: "t", status: newStatus(&out), out: &out, in: bufio.NewReader(strings.NewReader(typed))}
+		c := &caller{server: "t", status: terminal.NewStatus(&out), out: &out, in: terminal.NewLines(strings.NewReader(typed))}
 		got, err := c.Request(t.Context(), "elicitation/create", []byte(`{"message":"m","requestedSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}`))
 		if want := `{"action":"decline"}`; err != nil || string(got) != want {
 			t.Errorf("%q: got %s, %v, want %s", typed, got, err, want)
@@ -98,7 +99,7 @@ func TestElicitationEnds(t *testing.T) {
 // left out, whatever the schema demands of a value.
 func TestElicitationLeavesOut(t *testing.T) {
 	var out strings.Builder
-	c := &caller{server: "t", status: newStatus(&out), out: &out, in: bufio.NewReader(strings.NewReader("\n\nx\n"))}
+	c := &caller{server: "t", status: terminal.NewStatus(&out), out: &out, in: terminal.NewLines(strings.NewReader("\n\nx\n"))}
 	got, err := c.Request(t.Context(), "elicitation/create", []byte(`{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"string","minLength":3},"b":{"type":"integer"},"c":{"type":"string"}},"required":["c"]}}`))
 	if want := `{"action":"accept","content":{"c":"x"}}`; err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
@@ -113,7 +114,7 @@ func TestElicitationLeavesOut(t *testing.T) {
 func TestWithdrawnQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stdin, keyboard := io.Pipe()
-		c := &caller{status: newStatus(io.Discard), out: io.Discard, in: bufio.NewReader(stdin)}
+		c := &caller{status: terminal.NewStatus(io.Discard), out: io.Discard, in: terminal.NewLines(stdin)}
 		ask := func(ctx context.Context) <-chan string {
 			answer := make(chan string, 1)
 			go func() {

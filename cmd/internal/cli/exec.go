@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"mcpx/cmd/internal/terminal"
 	"mcpx/executor"
+	"mcpx/internal/app"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
 )
@@ -38,7 +40,7 @@ Examples:
 Exit code: 0 if the tool answered, 1 if it or the call failed, 2 if the command line or the config is wrong. Ctrl-C cancels the call.`
 }
 
-func (c *execCmd) Run(t *terminal) error {
+func (c *execCmd) Run(t *invocation) error {
 	arguments, err := readArguments(t, c.Arguments)
 	if err != nil {
 		return err
@@ -48,7 +50,7 @@ func (c *execCmd) Run(t *terminal) error {
 			return usageError{err}
 		}
 	}
-	c.startAll = executor.NeedsUpstreams(c.Tool)
+	c.startAll = app.NeedsUpstreams(c.Tool)
 	return c.with(t, func(ctx context.Context, s *talk) error {
 		result, err := c.call(ctx, s, newCaller(t, s), arguments)
 		if err != nil {
@@ -72,23 +74,23 @@ func (c *execCmd) call(ctx context.Context, s *talk, who *caller, arguments argu
 	if c.Select != "" {
 		selected = rawjson.AppendString(nil, c.Select)
 	}
-	var news progress
-	stop := s.status.show(func() string { return news.text(c.Tool) })
+	var news terminal.Progress
+	stop := s.status.Show(func() string { return news.Text(c.Tool) })
 	defer stop()
-	return s.Executor.Do(ctx, executor.Call{
-		Client: who, Server: c.Server, Tool: c.Tool, Arguments: raw, Select: selected, Progress: news.note,
+	return s.Executor.Call(ctx, executor.Call{
+		Client: who, Server: c.Server, Tool: c.Tool, Arguments: raw, Select: selected, Progress: news.Note,
 	})
 }
 
 // print shows a result. A result that reports an error fails the command.
-func (c *execCmd) print(t *terminal, result []byte) error {
+func (c *execCmd) print(t *invocation, result []byte) error {
 	failed := isTrue(result, "isError")
 	var err error
 	if c.JSON {
-		err = t.printJSON(result)
+		err = t.PrintJSON(result)
 	} else {
-		p := &printer{t: t, output: c.Output, name: c.Tool, link: c.link(t), failed: failed}
-		err = p.result(result)
+		p := &terminal.Printer{Terminal: &t.Terminal, Output: c.Output, Name: c.Tool, Link: c.link(t), Failed: failed}
+		err = p.Result(result)
 	}
 	if err == nil && failed {
 		return errors.New("the tool reports an error")

@@ -161,8 +161,8 @@ func unknownName(kind, name string, names []string) error {
 // manCmd prints the manual page. Like --help it is generated from the commands.
 type manCmd struct{}
 
-func (manCmd) Run(t *terminal, k *kong.Context) error {
-	return t.printf("%s", manual(k.Model.Node))
+func (manCmd) Run(t *invocation, k *kong.Context) error {
+	return t.Printf("%s", manual(k.Model.Node))
 }
 
 // manual returns the manual page in roff.

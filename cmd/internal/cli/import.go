@@ -11,9 +11,10 @@ import (
 	"strings"
 
 	"mcpx/cmd/internal/clients"
+	"mcpx/cmd/internal/terminal"
 	"mcpx/config"
 	"mcpx/config/edit"
-	"mcpx/internal/editfile"
+	"mcpx/internal/atomicfile"
 	"mcpx/internal/plain"
 )
 
@@ -37,7 +38,7 @@ Examples:
 Exit code: 0 if servers were found, 1 if none were or the file exists, 2 if the command line or a named file is wrong.`
 }
 
-func (c *importCmd) Run(t *terminal) error {
+func (c *importCmd) Run(t *invocation) error {
 	found := &clients.Collection{System: thisSystem()}
 	places, err := c.places(found.System)
 	if err != nil {
@@ -55,12 +56,12 @@ func (c *importCmd) Run(t *terminal) error {
 		return err
 	}
 	if c.Output == "" {
-		return t.printf("%s", text)
+		return t.Printf("%s", text)
 	}
 	if err := c.write(t, text); err != nil {
 		return err
 	}
-	fmt.Fprintf(t.stderr, "wrote %s to %s; next: mcpx check %s\n", plain.Count(found.Len(), "server"), c.Output, plain.Shell(c.Output))
+	fmt.Fprintf(t.Stderr, "wrote %s to %s; next: mcpx check %s\n", plain.Count(found.Len(), "server"), c.Output, plain.Shell(c.Output))
 	return nil
 }
 
@@ -111,21 +112,21 @@ func placesOf(system clients.System, client string) []clients.Place {
 
 // tell prints to stderr what was found, and what was changed. A file of --from that
 // cannot be read is an error.
-func (c *importCmd) tell(t *terminal, found *clients.Collection) error {
+func (c *importCmd) tell(t *invocation, found *clients.Collection) error {
 	for _, f := range found.Files {
 		switch {
 		case f.Err != nil && f.IsNamed:
 			return usageError{fmt.Errorf("%s: %w", f.Path, f.Err)}
 		case f.Err != nil:
-			fmt.Fprintf(t.stderr, "warning: %s: %s: %s\n", f.Title, f.Path, plain.Line(f.Err.Error()))
+			fmt.Fprintf(t.Stderr, "warning: %s: %s: %s\n", f.Title, f.Path, plain.Line(f.Err.Error()))
 		case len(f.Servers) == 0:
-			fmt.Fprintf(t.stderr, "%s: %s: no servers\n", f.Title, f.Path)
+			fmt.Fprintf(t.Stderr, "%s: %s: no servers\n", f.Title, f.Path)
 		default:
-			fmt.Fprintf(t.stderr, "%s: %s: %s\n", f.Title, f.Path, plain.Line(strings.Join(f.Servers, ", ")))
+			fmt.Fprintf(t.Stderr, "%s: %s: %s\n", f.Title, f.Path, plain.Line(strings.Join(f.Servers, ", ")))
 		}
 	}
 	for _, note := range found.Notes {
-		fmt.Fprintf(t.stderr, "note: %s\n", plain.Line(note))
+		fmt.Fprintf(t.Stderr, "note: %s\n", plain.Line(note))
 	}
 	return nil
 }
@@ -145,10 +146,10 @@ func nothing(found *clients.Collection, places []clients.Place) error {
 
 // write writes the config, and creates its folder. The config may hold keys, so that only its
 // owner may read it.
-func (c *importCmd) write(t *terminal, text []byte) error {
+func (c *importCmd) write(t *invocation, text []byte) error {
 	_, err := os.Lstat(c.Output)
 	switch {
-	case isFolder(c.Output):
+	case terminal.IsFolder(c.Output):
 		return usageError{fmt.Errorf("--output %s is a folder; name a file, such as %s", c.Output, filepath.Join(c.Output, "mcpx.json"))}
 	case err == nil && !c.Force:
 		return fmt.Errorf("%s exists; --force overwrites it", c.Output)
@@ -158,9 +159,9 @@ func (c *importCmd) write(t *terminal, text []byte) error {
 		return err
 	}
 	if made {
-		fmt.Fprintf(t.stderr, "made the folder %s\n", filepath.Dir(c.Output))
+		fmt.Fprintf(t.Stderr, "made the folder %s\n", filepath.Dir(c.Output))
 	}
-	return editfile.Replace(c.Output, text, 0o600)
+	return atomicfile.Replace(c.Output, text, 0o600)
 }
 
 // makeFolder creates the folder of a file, for its owner alone. It reports whether there was

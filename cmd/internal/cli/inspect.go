@@ -28,7 +28,7 @@ func (inspectCmd) Help() string {
   mcpx inspect mcpx.json mcpx                     the built-in tools, and all servers with their state`
 }
 
-func (c *inspectCmd) Run(t *terminal) error {
+func (c *inspectCmd) Run(t *invocation) error {
 	c.startAll = c.Tool == "" && !c.JSON // the listing of the built-in server has their states
 	return c.with(t, func(ctx context.Context, s *talk) error {
 		if c.JSON {
@@ -38,10 +38,10 @@ func (c *inspectCmd) Run(t *terminal) error {
 		if err != nil {
 			return err
 		}
-		if t.person() {
+		if t.Person() {
 			printListing(t, text)
 		} else {
-			fmt.Fprintln(t.stdout, text)
+			fmt.Fprintln(t.Stdout, text)
 		}
 		return linesError(absent)
 	})
@@ -56,35 +56,35 @@ func linesError(lines []string) error {
 }
 
 // printListing prints the text for a person: definitions over several lines, names in color.
-func printListing(t *terminal, text string) {
+func printListing(t *invocation, text string) {
 	for i, line := range strings.Split(text, "\n") {
 		name, rest, isTool := strings.Cut(line, "(")
 		if rawjson.Kind([]byte(line)) == '{' {
-			_ = t.printJSON([]byte(line))
+			_ = t.PrintJSON([]byte(line))
 			continue
 		}
 		shown := plain.Text(line)
 		switch {
 		case i == 0:
-			shown = t.paint().Text(ansi.Bold, shown)
+			shown = t.Paint().Text(ansi.Bold, shown)
 		case isTool && !strings.Contains(name, " "):
-			shown = t.paint().Text(ansi.Cyan, plain.Line(name)) + plain.Line("("+rest)
+			shown = t.Paint().Text(ansi.Cyan, plain.Line(name)) + plain.Line("("+rest)
 		}
-		fmt.Fprintln(t.stdout, shown)
+		fmt.Fprintln(t.Stdout, shown)
 	}
 }
 
 // json prints all definitions, as the upstream sent them.
-func (c *inspectCmd) json(ctx context.Context, t *terminal, s *talk) error {
+func (c *inspectCmd) json(ctx context.Context, t *invocation, s *talk) error {
 	m, err := s.Executor.Match(ctx, nil, c.Server, c.Tool)
 	u := m.Upstream
 	switch {
 	case err != nil:
 		return err
 	case m.IsName:
-		return t.writeJSON(m.Tools[0].Raw)
+		return t.WriteJSON(m.Tools[0].Raw)
 	case c.Tool != "":
-		_ = t.writeJSON(definitions(m.Tools))
+		_ = t.WriteJSON(definitions(m.Tools))
 		return linesError(m.Absent)
 	}
 	b := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, u.Name))
@@ -92,7 +92,7 @@ func (c *inspectCmd) json(ctx context.Context, t *terminal, s *talk) error {
 	if u.Instructions != "" {
 		b = rawjson.AppendMember(b, "instructions", rawjson.AppendString(nil, u.Instructions))
 	}
-	return t.writeJSON(append(rawjson.AppendMember(b, "tools", definitions(m.Tools)), '}'))
+	return t.WriteJSON(append(rawjson.AppendMember(b, "tools", definitions(m.Tools)), '}'))
 }
 
 // definitions returns tools as their upstream sent them, each with its signature.

@@ -15,7 +15,7 @@ import (
 	"mcpx/config"
 	"mcpx/config/edit"
 	"mcpx/internal/ansi"
-	"mcpx/internal/editfile"
+	"mcpx/internal/atomicfile"
 	"mcpx/internal/plain"
 )
 
@@ -42,7 +42,7 @@ Examples:
   mcpx install cursor --remove          remove mcpx from Cursor`
 }
 
-func (c *installCmd) Run(t *terminal) error {
+func (c *installCmd) Run(t *invocation) error {
 	if !slices.Contains(clients.Names(), c.Client) {
 		return unknownName("client", c.Client, clients.Names())
 	}
@@ -86,7 +86,7 @@ func (c *installCmd) Run(t *terminal) error {
 
 // noteMoved names the servers that the client loses with mcpx: those of the config of
 // mcpx that the client itself does not have.
-func noteMoved(t *terminal, change *clients.Change) {
+func noteMoved(t *invocation, change *clients.Change) {
 	if len(change.Args) == 0 {
 		return
 	}
@@ -102,7 +102,7 @@ func noteMoved(t *terminal, change *clients.Change) {
 		return err
 	})
 	if err == nil && len(lost) > 0 {
-		fmt.Fprintf(t.stderr, "note: %s does not have these servers, which stay in %s: %s. If --move moved them there, the first backup of its config (.bak) has them.\n",
+		fmt.Fprintf(t.Stderr, "note: %s does not have these servers, which stay in %s: %s. If --move moved them there, the first backup of its config (.bak) has them.\n",
 			change.Place.Title, path, plain.Line(strings.Join(lost, ", ")))
 	}
 }
@@ -120,7 +120,7 @@ func clientError(err error, place clients.Place) error {
 
 // readIfExists returns the text of a client's config, nil if there is none.
 func readIfExists(path string) ([]byte, error) {
-	text, err := editfile.Read(path, maxClientFile)
+	text, err := atomicfile.Read(path, maxClientFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -128,7 +128,7 @@ func readIfExists(path string) ([]byte, error) {
 }
 
 // entry returns how the client starts mcpx.
-func (c *installCmd) entry(t *terminal) (clients.Entry, error) {
+func (c *installCmd) entry(t *invocation) (clients.Entry, error) {
 	program, err := ownProgram()
 	if err != nil {
 		return clients.Entry{}, err
@@ -149,7 +149,7 @@ func (c *installCmd) entry(t *terminal) (clients.Entry, error) {
 
 // configFile returns the full path of the config that the client gets. It must exist
 // unless --move creates it.
-func (c *installCmd) configFile(t *terminal) (string, error) {
+func (c *installCmd) configFile(t *invocation) (string, error) {
 	var err error
 	path := c.Config
 	switch {
@@ -194,7 +194,7 @@ type move struct {
 }
 
 // plan finds the servers that can be moved, and prints notes about them.
-func (m *move) plan(t *terminal) error {
+func (m *move) plan(t *invocation) error {
 	old, err := readIfExists(m.path)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (m *move) plan(t *terminal) error {
 		return editError(err, m.path)
 	}
 	for _, note := range m.notes {
-		fmt.Fprintf(t.stderr, "note: %s\n", plain.Line(note))
+		fmt.Fprintf(t.Stderr, "note: %s\n", plain.Line(note))
 	}
 	return nil
 }
@@ -237,35 +237,35 @@ func (m *move) edit(e *edit.Editor) error {
 }
 
 // finish shows a change and writes it.
-func (c *installCmd) finish(t *terminal, change *clients.Change, err error, nothing string) error {
+func (c *installCmd) finish(t *invocation, change *clients.Change, err error, nothing string) error {
 	if err != nil {
 		return err
 	}
 	path := change.Place.Path
 	if change.IsEmpty() {
-		return t.printf("%s (%s); nothing to do\n", nothing, path)
+		return t.Printf("%s (%s); nothing to do\n", nothing, path)
 	}
-	fmt.Fprintf(t.stdout, "%s: %s\n", change.Place.Title, path)
+	fmt.Fprintf(t.Stdout, "%s: %s\n", change.Place.Title, path)
 	for _, line := range change.Lines {
 		style := ansi.Green
 		if strings.HasPrefix(line, "-") {
 			style = ansi.Red
 		}
-		fmt.Fprintln(t.stdout, "  "+t.paint().Text(style, plain.Line(line)))
+		fmt.Fprintln(t.Stdout, "  "+t.Paint().Text(style, plain.Line(line)))
 	}
 	if c.DryRun {
-		return t.printf("nothing was changed (--dry-run)\n")
+		return t.Printf("nothing was changed (--dry-run)\n")
 	}
 	made, err := makeFolder(path)
 	if err != nil {
 		return err
 	}
 	if made { // a client without its folder is probably not installed
-		fmt.Fprintf(t.stderr, "note: %s does not seem to be installed: there was no folder %s\n", change.Place.Title, filepath.Dir(path))
+		fmt.Fprintf(t.Stderr, "note: %s does not seem to be installed: there was no folder %s\n", change.Place.Title, filepath.Dir(path))
 	}
-	result, err := editfile.Edit(path, editfile.Options{Limit: maxClientFile, Create: 0o600, Backup: true}, func(old []byte) ([]byte, error) {
+	result, err := atomicfile.Edit(path, atomicfile.Options{Limit: maxClientFile, Create: 0o600, Backup: true}, func(old []byte) ([]byte, error) {
 		if !bytes.Equal(old, change.Before) {
-			return nil, fmt.Errorf("%s: %w", path, editfile.ErrChanged)
+			return nil, fmt.Errorf("%s: %w", path, atomicfile.ErrChanged)
 		}
 		return change.After, nil
 	})
@@ -273,7 +273,7 @@ func (c *installCmd) finish(t *terminal, change *clients.Change, err error, noth
 		return writeError(err)
 	}
 	if result.Backup != "" {
-		fmt.Fprintf(t.stdout, "backup: %s\n", result.Backup)
+		fmt.Fprintf(t.Stdout, "backup: %s\n", result.Backup)
 	}
-	return t.printf("next: %s\n", change.Next)
+	return t.Printf("next: %s\n", change.Next)
 }

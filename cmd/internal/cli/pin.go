@@ -34,7 +34,7 @@ Examples:
   mcpx check --locked          for CI: exit code 1 if anything is not approved`
 }
 
-func (c *pinCmd) Run(t *terminal) error {
+func (c *pinCmd) Run(t *invocation) error {
 	file, err := t.load(c.Path)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (c *pinCmd) selectServers(file *config.Config) error {
 }
 
 // review shows the changes and writes the lock file if they are accepted.
-func (c *pinCmd) review(t *terminal, file *config.Config, old lockfile.Lock, offers []offer) error {
+func (c *pinCmd) review(t *invocation, file *config.Config, old lockfile.Lock, offers []offer) error {
 	path := lockfile.Path(file.File)
 	changes := changesOf(offers, old)
 	if err := c.show(t, old, changes); err != nil || c.Diff {
@@ -89,13 +89,13 @@ func (c *pinCmd) review(t *terminal, file *config.Config, old lockfile.Lock, off
 	}
 	next := merge(file, old, offers)
 	if old != nil && len(changes) == 0 && len(next) == len(old) {
-		return t.printf("%s is up to date\n", path)
+		return t.Printf("%s is up to date\n", path)
 	}
-	switch ok, err := t.accepts(fmt.Sprintf("write %s?", path)); {
+	switch ok, err := t.Accepts(fmt.Sprintf("write %s?", path)); {
 	case err != nil:
 		return err
 	case !ok:
-		return t.printf("%s was not changed\n", path)
+		return t.Printf("%s was not changed\n", path)
 	}
 	if err := next.Write(path); err != nil {
 		return writeError(err)
@@ -104,44 +104,27 @@ func (c *pinCmd) review(t *terminal, file *config.Config, old lockfile.Lock, off
 	for _, s := range next {
 		items += len(s.Items[lockfile.Tools])
 	}
-	return t.printf("%s: %s, %s. A running mcpx applies it when it reloads its config.\n", path, plain.Count(len(next), "server"), plain.Count(items, "tool"))
+	return t.Printf("%s: %s, %s. A running mcpx applies it when it reloads its config.\n", path, plain.Count(len(next), "server"), plain.Count(items, "tool"))
 }
 
 // show prints the changes. The first lock is everything, so that only --diff shows it.
-func (c *pinCmd) show(t *terminal, old lockfile.Lock, changes []lockfile.Change) error {
+func (c *pinCmd) show(t *invocation, old lockfile.Lock, changes []lockfile.Change) error {
 	if old == nil && !c.Diff {
 		return nil
 	}
 	if len(changes) == 0 && c.Diff {
-		return t.printf("nothing has changed\n")
+		return t.Printf("nothing has changed\n")
 	}
-	return t.printf("%s", reviewText(t, changes))
+	return t.Printf("%s", reviewText(t, changes))
 }
 
 // reviewText returns changes for a person.
-func reviewText(t *terminal, changes []lockfile.Change) string {
+func reviewText(t *invocation, changes []lockfile.Change) string {
 	var b strings.Builder
 	for _, change := range changes {
-		b.WriteString(change.Review(t.paint()) + "\n")
+		b.WriteString(change.Review(t.Paint()) + "\n")
 	}
 	return b.String()
-}
-
-// accepts asks a question on a terminal. Elsewhere the answer is yes.
-func (t *terminal) accepts(question string) (bool, error) {
-	if t.keyboard() == nil || !t.person() {
-		return true, nil
-	}
-	fmt.Fprintf(t.stderr, "%s [y/N] ", question)
-	line, err := t.readLine()
-	if err != nil { // after Ctrl-C and Ctrl-D the cursor is still behind the question
-		fmt.Fprintln(t.stderr)
-	}
-	if errors.Is(err, errInterrupted) {
-		return false, err
-	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes", nil
 }
 
 // offer is what a server sends now.

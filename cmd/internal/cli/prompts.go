@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/cmd/internal/terminal"
 	"mcpx/executor"
 	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
@@ -32,7 +33,7 @@ func (promptsCmd) Help() string {
   mcpx prompts mcpx.json github --json | jq '.[].name'`
 }
 
-func (c *promptsCmd) Run(t *terminal) error {
+func (c *promptsCmd) Run(t *invocation) error {
 	given, err := readArguments(t, c.Arguments)
 	if err != nil {
 		return err
@@ -62,26 +63,26 @@ func (c *promptsCmd) Run(t *terminal) error {
 }
 
 // list prints the prompts and their arguments.
-func (c *promptsCmd) list(t *terminal, u *live.Upstream) error {
+func (c *promptsCmd) list(t *invocation, u *live.Upstream) error {
 	switch {
 	case c.JSON:
-		return t.writeJSON(items(u.Prompts))
+		return t.WriteJSON(items(u.Prompts))
 	case len(u.Prompts) == 0:
-		return t.printf("%s has no prompts\n", u.Name)
+		return t.Printf("%s has no prompts\n", u.Name)
 	}
-	list := t.table("prompt", "arguments", "description")
+	list := t.Table("prompt", "arguments", "description")
 	for _, p := range u.Prompts {
 		var names []string
 		for argument := range rawjson.Elements(rawjson.Get(p.Raw, "arguments")) {
-			name := member(argument, "name")
+			name := rawjson.GetString(argument, "name")
 			if !isTrue(argument, "required") {
 				name += "?"
 			}
 			names = append(names, name)
 		}
-		list.add(cell{text: p.Key, style: ansi.Cyan}, cell{text: strings.Join(names, ", ")}, cell{text: about(p.Raw)})
+		list.Add(terminal.Cell{Text: p.Key, Style: ansi.Cyan}, terminal.Cell{Text: strings.Join(names, ", ")}, terminal.Cell{Text: about(p.Raw)})
 	}
-	list.writeTo(t.stdout)
+	list.Print(t.Stdout)
 	return nil
 }
 
@@ -93,7 +94,7 @@ func promptParams(u *live.Upstream, name string, arguments map[string]string) ([
 		return nil, executor.UnknownPrompt(u, name)
 	}
 	for argument := range rawjson.Elements(rawjson.Get(u.Prompts[at].Raw, "arguments")) {
-		key := member(argument, "name")
+		key := rawjson.GetString(argument, "name")
 		if _, isGiven := arguments[key]; !isGiven && isTrue(argument, "required") {
 			return nil, fmt.Errorf("prompt %q needs the argument %q; write %s=VALUE", name, plain.Line(key), plain.Line(key))
 		}
@@ -105,24 +106,27 @@ func promptParams(u *live.Upstream, name string, arguments map[string]string) ([
 }
 
 // print prints the messages of a prompt, each below its role.
-func (c *promptsCmd) print(t *terminal, result []byte) error {
+func (c *promptsCmd) print(t *invocation, result []byte) error {
 	if c.JSON {
-		return t.printJSON(result)
+		return t.PrintJSON(result)
 	}
-	p := &printer{t: t, output: c.Output, name: c.Prompt, link: c.link(t)}
+	p := &terminal.Printer{Terminal: &t.Terminal, Output: c.Output, Name: c.Prompt, Link: c.link(t)}
 	for message := range rawjson.Elements(rawjson.Get(result, "messages")) {
 		if c.Output == "" {
-			p.tell("%s", t.paint().Text(ansi.Bold, plain.Line(member(message, "role"))+":"))
+			p.Tell("%s", t.Paint().Text(ansi.Bold, plain.Line(rawjson.GetString(message, "role"))+":"))
 		}
-		p.content(rawjson.Get(message, "content"))
+		p.Content(rawjson.Get(message, "content"))
 	}
-	return p.flush()
+	return p.Flush()
 }
 
 // about returns the description of a definition, or its title, on one line.
 func about(raw []byte) string {
-	return strings.Join(strings.Fields(cmp.Or(member(raw, "description"), member(raw, "title"))), " ")
+	return strings.Join(strings.Fields(cmp.Or(rawjson.GetString(raw, "description"), rawjson.GetString(raw, "title"))), " ")
 }
+
+// isTrue reports whether a member of an object is true.
+func isTrue(object []byte, key string) bool { return string(rawjson.Get(object, key)) == "true" }
 
 // items returns definitions as an array.
 func items(list []lists.Item) []byte {
@@ -147,7 +151,7 @@ Examples:
   mcpx resources mcpx.json files --json | jq '.resources[].uri'`
 }
 
-func (c *resourcesCmd) Run(t *terminal) error {
+func (c *resourcesCmd) Run(t *invocation) error {
 	return c.with(t, func(ctx context.Context, s *talk) error {
 		u, err := s.Executor.Upstream(ctx, nil, c.Server)
 		switch {
@@ -168,13 +172,13 @@ func (c *resourcesCmd) Run(t *terminal) error {
 }
 
 // list prints the resources and the resource templates.
-func (c *resourcesCmd) list(t *terminal, u *live.Upstream) error {
+func (c *resourcesCmd) list(t *invocation, u *live.Upstream) error {
 	if c.JSON {
 		b := rawjson.AppendMember([]byte("{"), "resources", items(u.Resources))
-		return t.writeJSON(append(rawjson.AppendMember(b, "resourceTemplates", items(u.Templates)), '}'))
+		return t.WriteJSON(append(rawjson.AppendMember(b, "resourceTemplates", items(u.Templates)), '}'))
 	}
 	if len(u.Resources)+len(u.Templates) == 0 {
-		return t.printf("%s has no resources\n", u.Name)
+		return t.Printf("%s has no resources\n", u.Name)
 	}
 	for i, kind := range []struct {
 		title string
@@ -184,25 +188,25 @@ func (c *resourcesCmd) list(t *terminal, u *live.Upstream) error {
 			continue
 		}
 		if i > 0 && len(u.Resources) > 0 {
-			fmt.Fprintln(t.stdout)
+			fmt.Fprintln(t.Stdout)
 		}
-		list := t.table(kind.title, "name", "type", "description")
+		list := t.Table(kind.title, "name", "type", "description")
 		for _, item := range kind.items {
-			list.add(cell{text: item.Key, style: ansi.Cyan}, cell{text: member(item.Raw, "name")}, cell{text: member(item.Raw, "mimeType")}, cell{text: about(item.Raw)})
+			list.Add(terminal.Cell{Text: item.Key, Style: ansi.Cyan}, terminal.Cell{Text: rawjson.GetString(item.Raw, "name")}, terminal.Cell{Text: rawjson.GetString(item.Raw, "mimeType")}, terminal.Cell{Text: about(item.Raw)})
 		}
-		list.writeTo(t.stdout)
+		list.Print(t.Stdout)
 	}
 	return nil
 }
 
 // print prints the contents of the resource.
-func (c *resourcesCmd) print(t *terminal, result []byte) error {
+func (c *resourcesCmd) print(t *invocation, result []byte) error {
 	if c.JSON {
-		return t.printJSON(result)
+		return t.PrintJSON(result)
 	}
-	p := &printer{t: t, output: c.Output, name: c.Server}
+	p := &terminal.Printer{Terminal: &t.Terminal, Output: c.Output, Name: c.Server}
 	for contents := range rawjson.Elements(rawjson.Get(result, "contents")) {
-		p.resource(contents)
+		p.Resource(contents)
 	}
-	return p.flush()
+	return p.Flush()
 }

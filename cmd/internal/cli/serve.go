@@ -93,10 +93,10 @@ func (f logFlags) apply(l *config.Logging) {
 	l.Level, l.Format, l.File = cmp.Or(f.LogLevel, l.Level), cmp.Or(f.LogFormat, l.Format), cmp.Or(f.LogFile, l.File)
 }
 
-func (c *serveCmd) Run(t *terminal, k *kong.Context) error {
+func (c *serveCmd) Run(t *invocation, k *kong.Context) error {
 	named := addressFlag(k)
 	if named != "" && c.Stdio {
-		fmt.Fprintf(t.stderr, "warning: %s has no effect with --stdio\n", named)
+		fmt.Fprintf(t.Stderr, "warning: %s has no effect with --stdio\n", named)
 	}
 	c.HTTP = !c.Stdio && (c.HTTP || named != "" || t.isHTTP)
 	load := func() (*config.Config, error) { return c.load(t) }
@@ -107,22 +107,22 @@ func (c *serveCmd) Run(t *terminal, k *kong.Context) error {
 	if err := c.check(file); err != nil {
 		return usageError{err}
 	}
-	a, err := app.New(file, c.Schema, t.stderr)
+	a, err := app.New(file, c.Schema, t.Stderr)
 	if err != nil {
 		return usageError{err}
 	}
 	a.Load, a.Stateless = load, c.Stateless
 	if c.HTTP {
-		return a.ListenHTTP(t.ctx)
+		return a.ListenHTTP(t.Ctx)
 	}
-	if t.keyboard() != nil {
-		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it. To try a server yourself: mcpx inspect SERVER. Ctrl-D ends mcpx.")
+	if t.Keyboard() != nil {
+		fmt.Fprintln(t.Stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it. To try a server yourself: mcpx inspect SERVER. Ctrl-D ends mcpx.")
 	}
-	return a.ServeStdio(t.ctx, t.stdin, t.stdout.file)
+	return a.ServeStdio(t.Ctx, t.Stdin, t.Stdout.File)
 }
 
 // load reads the config. The flags override it. A reload reads the same file.
-func (c *serveCmd) load(t *terminal) (*config.Config, error) {
+func (c *serveCmd) load(t *invocation) (*config.Config, error) {
 	file, err := t.load(c.Path)
 	if err != nil {
 		return nil, err

@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/cmd/internal/terminal"
 	"mcpx/config"
 	"mcpx/config/edit"
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
-	"mcpx/internal/editfile"
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/atomicfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/lockfile"
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
@@ -57,12 +58,12 @@ type listedServer struct {
 	Description   string   `json:"description,omitempty"`
 }
 
-func (c *listCmd) Run(t *terminal) error {
+func (c *listCmd) Run(t *invocation) error {
 	file, err := t.load(c.Path)
 	if err != nil {
 		return err
 	}
-	warn(t.stderr, file.Warnings)
+	warn(t.Stderr, file.Warnings)
 	list := serverList{File: file.File, Servers: []listedServer{}, hasSchemas: len(file.Profiles) > 1 && c.Schema == ""}
 	var names []string
 	for i := range file.Profiles {
@@ -78,7 +79,7 @@ func (c *listCmd) Run(t *terminal) error {
 	case c.Schema != "" && !slices.Contains(names, c.Schema):
 		return usageError{unknownSchema(&edit.UnknownSchemaError{Name: c.Schema, Known: names}, file.File)}
 	case c.JSON:
-		return t.encode(list)
+		return t.Encode(list)
 	}
 	return list.print(t)
 }
@@ -101,31 +102,31 @@ func transportOf(u *config.Upstream) string {
 }
 
 // print shows the list as a table.
-func (l serverList) print(t *terminal) error {
+func (l serverList) print(t *invocation) error {
 	if len(l.Servers) == 0 {
-		return t.printf("no servers; mcpx add NAME -- COMMAND adds one\n")
+		return t.Printf("no servers; mcpx add NAME -- COMMAND adds one\n")
 	}
-	list := t.table("schema", "server", "state", "transport", "command or url", "description")
+	list := t.Table("schema", "server", "state", "transport", "command or url", "description")
 	for _, s := range l.Servers {
-		list.add(s.row()...)
+		list.Add(s.row()...)
 	}
 	if !l.hasSchemas {
-		list.dropFirst()
+		list.DropFirst()
 	}
-	list.writeTo(t.stdout)
+	list.Print(t.Stdout)
 	return nil
 }
 
-func (s listedServer) row() []cell {
-	schema, state := s.Schema, cell{text: "enabled", style: ansi.Green}
+func (s listedServer) row() []terminal.Cell {
+	schema, state := s.Schema, terminal.Cell{Text: "enabled", Style: ansi.Green}
 	if !s.SchemaEnabled {
 		schema += " (not enabled)"
 	}
 	if !s.Enabled {
-		state = cell{text: "disabled", style: ansi.Faint}
+		state = terminal.Cell{Text: "disabled", Style: ansi.Faint}
 	}
 	target := cmp.Or(s.URL, plain.Shell(append([]string{s.Command}, s.Args...)...))
-	return []cell{{text: schema}, {text: s.Name, style: ansi.Cyan}, state, {text: s.Transport}, {text: target}, {text: s.Description}}
+	return []terminal.Cell{{Text: schema}, {Text: s.Name, Style: ansi.Cyan}, state, {Text: s.Transport}, {Text: target}, {Text: s.Description}}
 }
 
 // removeCmd removes a server from the config.
@@ -140,7 +141,7 @@ Examples:
   mcpx remove time --schema work       from another schema of it`
 }
 
-func (c *removeCmd) Run(t *terminal) error {
+func (c *removeCmd) Run(t *invocation) error {
 	_, err := c.edit(t, "removed %s from %s", (*edit.Editor).Remove)
 	return err
 }
@@ -159,7 +160,7 @@ Examples:
   mcpx enable mcpx.json time --no-check`
 }
 
-func (c *enableCmd) Run(t *terminal) error {
+func (c *enableCmd) Run(t *invocation) error {
 	changed, err := c.edit(t, "enabled %s in %s", (*edit.Editor).Enable)
 	if err != nil || !changed || c.NoCheck {
 		return err
@@ -178,7 +179,7 @@ Examples:
   mcpx disable mcpx.json time --schema work`
 }
 
-func (c *disableCmd) Run(t *terminal) error {
+func (c *disableCmd) Run(t *invocation) error {
 	_, err := c.edit(t, "disabled %s in %s", (*edit.Editor).Disable)
 	return err
 }
@@ -191,7 +192,7 @@ type serverEdit struct {
 }
 
 // edit changes the server and prints done, a format for its name and the file.
-func (c *serverEdit) edit(t *terminal, done string, change func(e *edit.Editor, schema, name string) error) (changed bool, err error) {
+func (c *serverEdit) edit(t *invocation, done string, change func(e *edit.Editor, schema, name string) error) (changed bool, err error) {
 	result, err := edit.File(c.Path, 0, func(e *edit.Editor) error { return change(e, c.Schema, c.Server) })
 	if err != nil {
 		return false, editError(err, c.Path)
@@ -200,7 +201,7 @@ func (c *serverEdit) edit(t *terminal, done string, change func(e *edit.Editor, 
 		state, _, _ := strings.Cut(done, " ")
 		done = "%s is already " + state + " in %s"
 	}
-	fmt.Fprintf(t.stderr, done+"\n", c.Server, c.Path)
+	fmt.Fprintf(t.Stderr, done+"\n", c.Server, c.Path)
 	return result.Changed, nil
 }
 
@@ -213,7 +214,7 @@ func editError(err error, path string) error {
 		return usageError{unknownSchema(schema, path)}
 	}
 	switch {
-	case errors.As(err, new(*jsonfile.Error)):
+	case errors.As(err, new(*jsonc.Error)):
 		return usageError{withHint(err, "fix the file first; nothing was changed")}
 	case errors.As(err, new(*edit.ChangeError)):
 		return usageError{err}
@@ -228,7 +229,7 @@ func editError(err error, path string) error {
 // writeError adds advice to an error of writing a file.
 func writeError(err error) error {
 	switch {
-	case errors.Is(err, editfile.ErrChanged):
+	case errors.Is(err, atomicfile.ErrChanged):
 		return withHint(err, "nothing was changed; run the command again")
 	case errors.Is(err, fs.ErrPermission):
 		return withHint(err, "nothing was changed; check the permissions of the file and its folder")
@@ -262,7 +263,7 @@ func unknownSchema(err *edit.UnknownSchemaError, path string) error {
 
 // connectOnce connects to the server and prints what check would say. A server that fails is
 // only a warning.
-func (c *serverEdit) connectOnce(t *terminal) error {
+func (c *serverEdit) connectOnce(t *invocation) error {
 	file, err := t.load(c.Path)
 	if err != nil {
 		return err
@@ -271,7 +272,7 @@ func (c *serverEdit) connectOnce(t *terminal) error {
 	schema := cmp.Or(c.Schema, "default")
 	p, err := file.Profile(schema)
 	if err != nil {
-		_, err = fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", c.Server, schema)
+		_, err = fmt.Fprintf(t.Stderr, "warning: %s was not started: schema %s is not enabled\n", c.Server, schema)
 		return err
 	}
 	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != c.Server })
@@ -279,10 +280,10 @@ func (c *serverEdit) connectOnce(t *terminal) error {
 		r := newCheckReport(lists)
 		r.print(t)
 		if r.Failed > 0 {
-			fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", c.Server)
+			fmt.Fprintf(t.Stderr, "warning: %s is in the config, but does not work yet\n", c.Server)
 		}
 		if _, err := os.Stat(lockfile.Path(file.File)); err == nil {
-			fmt.Fprintf(t.stderr, "hint: there is a %s, so %s waits for review: mcpx pin %s\n", lockfile.Name, c.Server, plain.Shell(c.Server))
+			fmt.Fprintf(t.Stderr, "hint: there is a %s, so %s waits for review: mcpx pin %s\n", lockfile.Name, c.Server, plain.Shell(c.Server))
 		}
 		return nil
 	})

@@ -3,16 +3,19 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"mcpx/cmd/internal/terminal"
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/app"
 	"mcpx/internal/plain"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
 	"mcpx/registry/live"
+	"mcpx/registry/upstream"
 )
 
 // target is embedded by the commands about one server of a config.
@@ -30,14 +33,11 @@ type target struct {
 type talk struct {
 	*app.Profile
 	server string
-	status *status
+	status *terminal.Status
 }
 
-// errInterrupted is returned by a command that Ctrl-C ended.
-var errInterrupted = errors.New("interrupted; what was under way was cancelled")
-
 // with starts the server, runs use, and stops the server.
-func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error) error {
+func (c *target) with(t *invocation, use func(ctx context.Context, s *talk) error) error {
 	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
 		return err
@@ -50,14 +50,13 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 		return usageError{err}
 	}
 	c.startOnly(p)
-	line := newStatus(t.stderr)
-	a, err := app.New(file, c.Schema, line)
+	a, line, err := t.newApp(file, c.Schema)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	s := &talk{Profile: a.Profiles()[0], server: c.Server, status: line}
 	if c.Server != executor.Builtin && s.Registry.Catalog().Upstream(c.Server) == nil {
-		_, err := s.Executor.Upstream(t.ctx, nil, c.Server) // an error, without starting anything
+		_, err := s.Executor.Upstream(t.Ctx, nil, c.Server) // an error, without starting anything
 		return c.unknown(err, file)
 	}
 	stop := func() {}
@@ -70,7 +69,7 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 		if ctx.Err() != nil {
 			t.release() // from here on, a second Ctrl-C ends mcpx at once
 		}
-		stop = line.show(func() string { return "stopping " + c.Server + "…" })
+		stop = line.Show(func() string { return "stopping " + c.Server + "…" })
 		if down, ok := errors.AsType[*live.Unavailable](err); ok {
 			down.RetryAt = time.Time{} // the command ends before the next try
 		}
@@ -93,7 +92,7 @@ func (c *target) unknown(err error, file *config.Config) error {
 }
 
 // link returns the command that reads a resource of the server, "" if there is none.
-func (c *target) link(t *terminal) string {
+func (c *target) link(t *invocation) string {
 	if t.adhoc != nil {
 		return ""
 	}
@@ -114,13 +113,25 @@ func (c *target) startOnly(p *config.Profile) {
 	}
 }
 
+// newApp puts the parts together for a command that runs once. The log and the warnings are
+// written through the status line, to stderr.
+func (t *invocation) newApp(file *config.Config, schema string) (*app.App, *terminal.Status, error) {
+	line := terminal.NewStatus(t.Stderr)
+	a, err := app.New(file, schema, line)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	a.Repaired = func(path string) { warnRepaired(line, path) } // the level of the log hides warnings
+	return a, line, nil
+}
+
 // run runs the servers while use runs. A second Ctrl-C ends mcpx at once.
-func (t *terminal) run(a *app.App, use func(ctx context.Context) error) error {
-	defer context.AfterFunc(t.ctx, t.release)()
-	return a.Run(t.ctx, func(ctx context.Context) error {
+func (t *invocation) run(a *app.App, use func(ctx context.Context) error) error {
+	defer context.AfterFunc(t.Ctx, t.release)()
+	return a.Run(t.Ctx, func(ctx context.Context) error {
 		err := use(ctx)
 		if ctx.Err() != nil && err != nil {
-			return errInterrupted
+			return terminal.ErrInterrupted
 		}
 		return err
 	})
@@ -132,7 +143,7 @@ const startTime = 30 * time.Second
 // started waits until the server has started or failed. It returns an error only if ctx
 // ends; the first request to the server explains why it failed.
 func (s *talk) started(ctx context.Context, a *app.App) error {
-	stop := s.status.show(func() string { return starting(a, s.server) })
+	stop := s.status.Show(func() string { return starting(a, s.server) })
 	defer stop()
 	if s.server == executor.Builtin {
 		s.Executor.Settle(ctx, nil, startTime) // its tools describe all servers
@@ -142,9 +153,34 @@ func (s *talk) started(ctx context.Context, a *app.App) error {
 	return ctx.Err()
 }
 
+// shownStarting is how many starting servers are named.
+const shownStarting = 3
+
+// starting names the servers that are starting: only the given one, or all for an empty
+// name and the built-in server. It returns "" when none is starting.
+func starting(a *app.App, name string) string {
+	var names []string
+	for _, p := range a.Profiles() {
+		for _, u := range p.Registry.Catalog().Upstreams {
+			wanted := name == "" || name == executor.Builtin || name == u.Name
+			if wanted && u.State == live.Starting {
+				names = append(names, u.Name)
+			}
+		}
+	}
+	text := strings.Join(names[:min(len(names), shownStarting)], ", ")
+	switch {
+	case len(names) == 0:
+		return ""
+	case len(names) > shownStarting:
+		text = fmt.Sprintf("%s and %d more", text, len(names)-shownStarting)
+	}
+	return "starting " + text + "…"
+}
+
 // ask sends the server a request.
 func (s *talk) ask(ctx context.Context, method string, params []byte) ([]byte, error) {
-	stop := s.status.show(func() string { return "waiting for " + s.server + "…" })
+	stop := s.status.Show(func() string { return "waiting for " + s.server + "…" })
 	defer stop()
 	result, err := s.Registry.Call(ctx, s.server, upstream.Request{Method: method, Params: params, Meta: []byte("{}")})
 	if own, ok := errors.AsType[*rpc.Error](err); ok {
@@ -159,7 +195,7 @@ type adHocFlags struct {
 }
 
 // load reads the config and sets the headers of a server that is not in it.
-func (f adHocFlags) load(t *terminal, path, logLevel string) (*config.Config, error) {
+func (f adHocFlags) load(t *invocation, path, logLevel string) (*config.Config, error) {
 	file, err := t.load(path)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"mcpx/cmd/internal/terminal"
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
 	"mcpx/internal/plain"
@@ -44,7 +45,7 @@ func (tokensCmd) Help() string {
   mcpx tokens mcpx.json --json | jq .saved`
 }
 
-func (c *tokensCmd) Run(t *terminal) error {
+func (c *tokensCmd) Run(t *invocation) error {
 	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func (c *tokensCmd) Run(t *terminal) error {
 	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
 		report := count(lists[0])
 		if c.JSON {
-			return t.encode(report)
+			return t.Encode(report)
 		}
 		return report.print(t)
 	})
@@ -85,40 +86,40 @@ func (s serverTokens) problem() string {
 const barWidth = 40
 
 // print prints the costs, with a bar for each server.
-func (r tokenReport) print(t *terminal) error {
+func (r tokenReport) print(t *invocation) error {
 	longest, tools := max(r.With, 1), 0
 	for _, s := range r.Servers {
 		longest = max(longest, s.Tokens)
 		tools += s.Tools
 	}
-	number := func(n int) cell { return cell{text: plain.Number(n), right: true} }
-	list := t.table("server", "tools", "tokens")
+	number := func(n int) terminal.Cell { return terminal.Cell{Text: plain.Number(n), Right: true} }
+	list := t.Table("server", "tools", "tokens")
 	bars := map[int]int{} // tokens of the bar in a row
 	for _, s := range r.Servers {
 		if s.State != "ready" {
-			absent := cell{text: none, right: true}
-			list.add(cell{text: s.Name, style: ansi.Cyan}, absent, absent, cell{text: s.problem(), style: ansi.Red})
+			absent := terminal.Cell{Text: terminal.None, Right: true}
+			list.Add(terminal.Cell{Text: s.Name, Style: ansi.Cyan}, absent, absent, terminal.Cell{Text: s.problem(), Style: ansi.Red})
 			continue
 		}
-		bars[len(list.rows)] = s.Tokens
-		list.add(cell{text: s.Name, style: ansi.Cyan}, number(s.Tools), number(s.Tokens), cell{style: ansi.Yellow})
+		bars[len(list.Rows)] = s.Tokens
+		list.Add(terminal.Cell{Text: s.Name, Style: ansi.Cyan}, number(s.Tools), number(s.Tokens), terminal.Cell{Style: ansi.Yellow})
 	}
-	list.add(cell{})
-	list.add(cell{text: "without mcpx", style: ansi.Bold}, number(tools), number(r.Without))
-	bars[len(list.rows)] = r.With
-	list.add(cell{text: "with mcpx", style: ansi.Bold}, number(2), number(r.With), cell{style: ansi.Green})
-	room := min(barWidth, list.room(3))
+	list.Add(terminal.Cell{})
+	list.Add(terminal.Cell{Text: "without mcpx", Style: ansi.Bold}, number(tools), number(r.Without))
+	bars[len(list.Rows)] = r.With
+	list.Add(terminal.Cell{Text: "with mcpx", Style: ansi.Bold}, number(2), number(r.With), terminal.Cell{Style: ansi.Green})
+	room := min(barWidth, list.Room(3))
 	for row, n := range bars {
-		list.rows[row][3].text = bar(n, longest, room)
+		list.Rows[row][3].Text = bar(n, longest, room)
 	}
-	list.writeTo(t.stdout)
+	list.Print(t.Stdout)
 	if r.NotCounted > 0 {
-		fmt.Fprintf(t.stdout, "not counted: %d of %s, not ready\n", r.NotCounted, plain.Count(len(r.Servers), "server"))
+		fmt.Fprintf(t.Stdout, "not counted: %d of %s, not ready\n", r.NotCounted, plain.Count(len(r.Servers), "server"))
 	}
 	if r.Saved <= 0 {
-		return t.printf("so few tools that mcpx saves nothing yet\n")
+		return t.Printf("so few tools that mcpx saves nothing yet\n")
 	}
-	return t.printf("saves %s tokens, %.1f %%\n", plain.Number(r.Saved), 100*float64(r.Saved)/float64(r.Without))
+	return t.Printf("saves %s tokens, %.1f %%\n", plain.Number(r.Saved), 100*float64(r.Saved)/float64(r.Without))
 }
 
 // bar returns a bar of n out of longest, in eighths of a character.

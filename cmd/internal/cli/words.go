@@ -14,13 +14,16 @@ import (
 	"mcpx/internal/nearest"
 )
 
-// A config may be the first argument of a command, which kong cannot express: it is optional
-// and comes before arguments that are not. So before kong reads the words, the config becomes
-// a flag, and a server given as a URL, or as a command after "--", gets a name.
+// Kong reads the command line. This file only puts the words in an order that kong can read,
+// since kong has
+//   - no optional argument, the config, before required ones;
+//   - no flags of a command before its name, or between the values of its last argument;
+//   - no arguments that depend on a "--": after it comes the command of a server, which gets
+//     its name from it.
 
 // ordered returns the words of a command line as kong reads them. It stores a server that
 // is not in a config in t.
-func (t *terminal) ordered(model *kong.Application, args []string) ([]string, error) {
+func (t *invocation) ordered(model *kong.Application, args []string) ([]string, error) {
 	if err := unknownCommand(model, args); err != nil {
 		return nil, err
 	}
@@ -64,7 +67,7 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 }
 
 // adHoc prepares a command about a server that is not in a config.
-func (t *terminal) adHoc(line *commandLine) error {
+func (t *invocation) adHoc(line *commandLine) error {
 	switch {
 	case !isAuth(line.node) && !hasFlag(line.node, "header"):
 		return usageError{withHint(errors.New("this command needs a config file, not a url or a command"), `mcpx add NAME URL, or mcpx add NAME -- COMMAND, puts a server into your config`)}

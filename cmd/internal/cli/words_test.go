@@ -81,5 +81,5 @@ func order(t *testing.T, words ...string) ([]string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return (&terminal{}).ordered(parser.Model, words)
+	return (&invocation{}).ordered(parser.Model, words)
 }

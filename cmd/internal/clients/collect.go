@@ -10,7 +10,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/config/edit"
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/rawjson"
 )
 
@@ -91,7 +91,7 @@ func (c *Collection) addFile(p Place, data []byte, readFile func(path string) ([
 	if err != nil {
 		return nil, err
 	}
-	for _, duplicate := range jsonfile.DuplicateKeys(p.Path, data) {
+	for _, duplicate := range jsonc.DuplicateKeys(p.Path, data) {
 		c.Notes = append(c.Notes, fmt.Sprintf("%s: %s; remove one of them", p.Title, duplicate))
 	}
 	if isShared(p.Path) {
@@ -175,7 +175,7 @@ func canonical(raw []byte) string { return string(rawjson.Encode(decode(raw))) }
 func check(raw []byte) string {
 	file := fmt.Appendf(nil, `{"mcpServers":{"s":%s}}`, raw)
 	_, err := config.Parse("server", file, func(string) (string, bool) { return "", true })
-	problems, ok := errors.AsType[*jsonfile.Error](err)
+	problems, ok := errors.AsType[*jsonc.Error](err)
 	if !ok {
 		return ""
 	}

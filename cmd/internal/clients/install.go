@@ -7,8 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"mcpx/internal/jsonedit"
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/rawjson"
 )
 
@@ -149,7 +148,7 @@ func openClientFile(p Place, text []byte) (clientFile, error) {
 
 // jsonFile is a client's config in JSON, maybe with comments.
 type jsonFile struct {
-	doc *jsonedit.Document
+	doc *jsonc.Document
 	key string // of the servers
 }
 
@@ -157,14 +156,14 @@ func newJSONFile(text []byte, p Place, key string) (*jsonFile, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{}\n")
 	}
-	if err := jsonfile.CheckDepth(text); err != nil {
+	if err := jsonc.CheckDepth(text); err != nil {
 		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
-	doc, err := jsonedit.Parse(text)
+	doc, err := jsonc.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("not valid JSON: %s", reason(err))
 	}
-	if duplicates := jsonfile.DuplicateKeys(p.Path, text); len(duplicates) > 0 {
+	if duplicates := jsonc.DuplicateKeys(p.Path, text); len(duplicates) > 0 {
 		return nil, errors.New(duplicates[0].String())
 	}
 	servers := doc.Get(key)
@@ -191,5 +190,5 @@ func (f *jsonFile) add(name string, server []byte) error {
 }
 
 func (f *jsonFile) show(name string, server []byte) string {
-	return string(rawjson.Encode(name)) + ": " + string(jsonedit.Line(server))
+	return string(rawjson.Encode(name)) + ": " + string(jsonc.Line(server))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 
-	"mcpx/internal/jsonfile"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/rawjson"
 )
 
@@ -130,7 +130,7 @@ func standardize(path string, data []byte) ([]byte, error) {
 		}
 		return raw, nil
 	}
-	if err := jsonfile.CheckDepth(data); err != nil {
+	if err := jsonc.CheckDepth(data); err != nil {
 		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
 	raw, err := hujson.Standardize(bytes.Clone(data)) // it overwrites comments in place

@@ -11,7 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
-	"mcpx/internal/jsonedit"
+	"mcpx/internal/jsonc"
 	"mcpx/internal/rawjson"
 )
 
@@ -57,7 +57,7 @@ func (f *tomlFile) add(name string, server []byte) error {
 
 // set replaces the line of a key. A new key gets a line after the command.
 func (f *tomlFile) set(name, key string, value []byte) error {
-	line := " = " + string(jsonedit.Line(value)) + f.newline()
+	line := " = " + string(jsonc.Line(value)) + f.newline()
 	text := f.src
 	xs := f.expressions()
 	find := func(key string) int {
@@ -119,7 +119,7 @@ func (f *tomlFile) show(name string, server []byte) string {
 	}
 	b := []byte("[" + tomlServers + "." + name + "]\n")
 	for key, value := range rawjson.Members(server) { // strings and arrays are written as in JSON
-		b = append(append(append(b, key+" = "...), jsonedit.Line(value)...), '\n')
+		b = append(append(append(b, key+" = "...), jsonc.Line(value)...), '\n')
 	}
 	return string(b)
 }

@@ -1,0 +1,34 @@
+package config
+
+import (
+	"context"
+	"errors"
+)
+
+// Hooks are what the values of a config need from outside the file and the environment. With
+// the zero value, only stored secrets in files can be read.
+type Hooks struct {
+	Secrets    Secrets                    // may be nil
+	CheckStore func(address string) error // returns an error for an address that server.store cannot have; may be nil
+}
+
+// Secrets reads stored secrets that are not in files. Its errors say what to do, and have no
+// secrets.
+type Secrets interface {
+	// Get returns the secret of ${keyring:NAME}.
+	Get(ctx context.Context, name string) (string, error)
+	// Run runs a command in a folder and returns what it prints, without the last line break.
+	Run(ctx context.Context, words []string, folder string) (string, error)
+}
+
+// MaxSecret is the size of the largest stored secret in bytes.
+const MaxSecret = 64 << 10
+
+// noSecrets are the Secrets without a hook.
+type noSecrets struct{}
+
+var errNoSecrets = errors.New("only secrets in files can be read here; use ${file:PATH}")
+
+func (noSecrets) Get(context.Context, string) (string, error) { return "", errNoSecrets }
+
+func (noSecrets) Run(context.Context, []string, string) (string, error) { return "", errNoSecrets }

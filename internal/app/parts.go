@@ -1,0 +1,21 @@
+package app
+
+import (
+	"mcpx/config"
+	"mcpx/internal/parts/replicas/redis"
+	"mcpx/internal/parts/secrets"
+	"mcpx/internal/parts/signin"
+)
+
+// configHooks returns what the values of a config need.
+func configHooks() config.Hooks {
+	return config.Hooks{Secrets: secrets.Stored{}, CheckStore: redis.CheckAddress}
+}
+
+// LoadConfig reads a config file.
+func LoadConfig(path string) (*config.Config, error) { return configHooks().Load(path) }
+
+// guide returns how people sign in to the upstreams of a profile.
+func (a *App) guide(c *config.Config, p *config.Profile) signin.Guide {
+	return signin.Guide{File: c.File, Profile: p.Name, Address: func() string { return a.address }}
+}

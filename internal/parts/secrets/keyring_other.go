@@ -1,0 +1,7 @@
+//go:build !linux
+
+package secrets
+
+func hasKeyring() bool { return true }
+
+func isUnreachable(error) bool { return false }

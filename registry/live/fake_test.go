@@ -1,0 +1,42 @@
+package live
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"mcpx/config"
+	"mcpx/internal/mcptest"
+	"mcpx/registry/registrytest"
+)
+
+// inTime runs a test of a supervisor of a fake upstream in a synctest bubble, where an hour
+// takes no time. The limits are the defaults.
+func inTime(t *testing.T, f *registrytest.Fake, test func(t *testing.T, s *Supervisor), changes ...func(c *config.Upstream)) {
+	t.Helper()
+	mcptest.NothingLeft(t)
+	f.InTime(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		h := &host{}
+		o := Options{Log: f.Log, MessageBytes: 1 << 20, ConnectsAtOnce: 2, Cache: f.Cache, PingEvery: f.Pings}
+		h.supervisor = New(NewGroup(ctx, h, o), &registrytest.Profile(changes...).Upstreams[0])
+		var running sync.WaitGroup
+		running.Go(h.supervisor.Run)
+		synctest.Wait()
+		test(t, h.supervisor)
+		stop()
+		running.Wait()
+		if u := h.supervisor.Upstream(); u.State != Stopped {
+			t.Errorf("it is %s after the end", u.State)
+		}
+	})
+}
+
+// expect fails unless the upstream is in a state and was dialled so many times.
+func expect(t *testing.T, s *Supervisor, f *registrytest.Fake, state State, dialled int) {
+	t.Helper()
+	if u := s.Upstream(); u.State != state || len(f.Times()) != dialled {
+		t.Fatalf("it is %s (%s), and was dialled %d times; want %s and %d", u.State, u.Reason, len(f.Times()), state, dialled)
+	}
+}
