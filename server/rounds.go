@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,8 +38,8 @@ const (
 	parkTime       = 10 * time.Minute // the client must continue the call within this time
 	maxParked      = 1000             // calls in all
 	maxOwnerParked = 100              // calls of one owner
-	maxParkedBytes = 64 << 20         // requests in all; a parked call holds its request
-	maxOwnerBytes  = 16 << 20         // requests of one owner
+	maxParkedBytes = 64 << 20         // requests and results in all; a parked call holds them
+	maxOwnerBytes  = 16 << 20         // of one owner
 )
 
 // multiRoundCall is one call that may take several rounds, each a request of the client.
@@ -46,7 +47,7 @@ type multiRoundCall struct {
 	table  *multiRoundCalls
 	owner  string // only this owner may continue the call
 	method string
-	size   int           // bytes of its request
+	size   int           // bytes of its request and, if it ended between two rounds, of its result
 	in     *rpc.Incoming // its first request, whose context is that of the call
 	stream atomic.Pointer[roundStream]
 	passed *passedRound // the result is a request for input; read it after the result
@@ -127,8 +128,9 @@ func (r *multiRoundCalls) parkedCall(c *Client, m rpc.Message) (*multiRoundCall,
 }
 
 var (
-	errUnknownState = invalidParams(`"requestState" is unknown, or its call has ended; make the call again without it`)
-	errOtherReplica = invalidParams(`the call of this "requestState" waits on another replica of mcpx; make the call again without "requestState", or route each client to one replica`)
+	errUnknownState  = invalidParams(`"requestState" is unknown, or its call has ended; make the call again without it`)
+	errResultTooLong = errors.New("the call ended while it waited for input, and its result is too long to be kept; make the call again")
+	errOtherReplica  = invalidParams(`the call of this "requestState" waits on another replica of mcpx; make the call again without "requestState", or route each client to one replica`)
 )
 
 // newRoundStream returns where notifications of a call go in this round. It copies the
@@ -151,12 +153,13 @@ func (p *multiRoundCall) next(in *rpc.Incoming, stream *roundStream, m rpc.Messa
 	p.stream.Store(stream)
 	unlink := context.AfterFunc(in, func() { p.in.Cancel(context.Cause(in)) })
 	p.mu.Lock()
+	requested := p.unpark() // before done: from then on another request for input may park the call
 	p.done = func(result rpc.Result, err error) {
 		unlink()
 		done(result, err)
 	}
 	p.mu.Unlock()
-	p.resume(rawjson.Get(m.Params, "inputResponses"))
+	requested.respond(rawjson.Get(m.Params, "inputResponses"))
 	p.mu.Lock()
 	isOver, waiting := p.isOver, p.waiting
 	p.waiting = nil
@@ -176,6 +179,9 @@ func (p *multiRoundCall) end(result rpc.Result, err error) {
 	p.done, p.isOver, p.waiting = nil, true, nil
 	if done == nil {
 		p.outcome = outcome{result, err}
+		if !p.table.hasRoom(p, len(result.JSON)) {
+			p.outcome = outcome{err: errResultTooLong}
+		}
 	}
 	p.mu.Unlock()
 	for _, request := range waiting {
@@ -276,25 +282,46 @@ func inputRequired(inputs []upstream.Input, state string) []byte {
 func (r *multiRoundCalls) add(state string, p *multiRoundCall) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own, ownBytes, bytes := 0, p.size, p.size
-	for _, other := range r.parked {
-		bytes += other.size
-		if other.owner == p.owner {
-			own++
-			ownBytes += other.size
-		}
-	}
-	if len(r.parked) >= maxParked || own >= maxOwnerParked || bytes > maxParkedBytes || ownBytes > maxOwnerBytes {
+	own, ownBytes, bytes := r.parkedOf(p.owner)
+	if len(r.parked) >= maxParked || own >= maxOwnerParked || bytes+p.size > maxParkedBytes || ownBytes+p.size > maxOwnerBytes {
 		return false
 	}
 	r.parked[state] = p
 	p.expiry = time.AfterFunc(parkTime, func() {
 		if expired := r.remove(state, p.owner, p.method); expired != nil {
-			expired.resume(nil)
+			expired.mu.Lock()
+			requested := expired.unpark()
+			expired.mu.Unlock()
+			requested.respond(nil)
 			expired.in.Cancel(fmt.Errorf("the client did not continue the call within %s", parkTime))
 		}
 	})
 	return true
+}
+
+// hasRoom reports whether a parked call may also keep n bytes of its result.
+func (r *multiRoundCalls) hasRoom(p *multiRoundCall, n int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ownBytes, bytes := r.parkedOf(p.owner)
+	if bytes+n > maxParkedBytes || ownBytes+n > maxOwnerBytes {
+		return false
+	}
+	p.size += n
+	return true
+}
+
+// parkedOf returns the number of parked calls of an owner, their bytes, and the bytes of all
+// owners. The caller holds r.mu.
+func (r *multiRoundCalls) parkedOf(owner string) (calls, ownBytes, bytes int) {
+	for _, p := range r.parked {
+		bytes += p.size
+		if p.owner == owner {
+			calls++
+			ownBytes += p.size
+		}
+	}
+	return calls, ownBytes, bytes
 }
 
 // remove removes a parked call of that owner and method, nil if there is none.
@@ -309,15 +336,16 @@ func (r *multiRoundCalls) remove(state, owner, method string) *multiRoundCall {
 	return p
 }
 
-// resume passes the client's responses to the input requests. It passes nil if a response
-// is missing.
-func (p *multiRoundCall) resume(responses []byte) {
-	p.expiry.Stop()
-	p.requested.respond(responses)
+// unpark returns the request for input that parked the call. The caller holds p.mu.
+func (p *multiRoundCall) unpark() inputRequest {
+	requested := p.requested
 	p.requested = inputRequest{}
+	p.expiry.Stop()
+	return requested
 }
 
-// respond passes the members of an object to the one who waits for them.
+// respond passes the members of an object to the one who waits for them, and nil for each
+// member that is missing.
 func (r inputRequest) respond(object []byte) {
 	responses := make([][]byte, len(r.inputs))
 	for i, input := range r.inputs {

@@ -338,3 +338,71 @@ func TestSealedStates(t *testing.T) {
 		}
 	}
 }
+
+// TestQuestionsDuringARound: a call that asks several questions at once gets an answer to each
+// of them, also to one that it asks at the moment when the next round begins.
+func TestQuestionsDuringARound(t *testing.T) {
+	const questions = 300
+	r := newMultiRoundCalls()
+	c := newClient("one", nil).forRequest(requestWith(`{"roots":{}}`, ""))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	params := "{}"
+	for {
+		result, err := runRound(ctx, r, c, rpc.Message{Method: "tools/call", Params: []byte(params)}, func(ctx context.Context) ([]byte, error) {
+			answers := make(chan error, questions)
+			for range questions {
+				go func() {
+					_, err := c.requestInput(ctx, wantRoots)
+					answers <- err
+				}()
+			}
+			for range questions {
+				if err := <-answers; err != nil {
+					return nil, err
+				}
+			}
+			return []byte("{}"), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(result) == "{}" {
+			return
+		}
+		params = `{"inputResponses":{"input":{"roots":[]}},"requestState":` + string(rawjson.Get(result, "requestState")) + `}`
+	}
+}
+
+// TestResultBetweenTwoRounds: a call may end while its question waits for the client. Its result
+// is the answer to the next round, unless it is longer than parked calls may be together.
+func TestResultBetweenTwoRounds(t *testing.T) {
+	for size, want := range map[int]string{100: "", maxOwnerBytes: "too long to be kept"} {
+		r := newMultiRoundCalls()
+		c := newClient("one", nil).forRequest(requestWith(`{"roots":{}}`, ""))
+		text := rawjson.AppendString(nil, strings.Repeat("x", size))
+		asked, ended := make(chan struct{}), make(chan struct{})
+		call := func(ctx context.Context) ([]byte, error) {
+			go func() {
+				_, _ = c.requestInput(ctx, wantRoots)
+				close(ended)
+			}()
+			<-asked
+			return text, nil
+		}
+		result, err := runRound(t.Context(), r, c, rpc.Message{Method: "tools/call", Params: []byte("{}")}, call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		close(asked)
+		for _, p := range r.parked {
+			<-p.in.Done() // the call is over
+		}
+		params := `{"inputResponses":{"input":{"roots":[]}},"requestState":` + string(rawjson.Get(result, "requestState")) + `}`
+		result, err = runRound(t.Context(), r, c, rpc.Message{Method: "tools/call", Params: []byte(params)}, nil)
+		if want == "" && (err != nil || !bytes.Equal(result, text)) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%d bytes: %.40s, %v", size, result, err)
+		}
+		<-ended
+	}
+}
