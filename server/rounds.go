@@ -168,7 +168,9 @@ func (p *multiRoundCall) next(in *rpc.Incoming, stream *roundStream, m rpc.Messa
 		p.end(p.outcome.result, p.outcome.err)
 	}
 	for _, request := range waiting {
-		p.offer(request)
+		if !p.offer(request) {
+			request.responses <- nil // the call ended meanwhile
+		}
 	}
 }
 

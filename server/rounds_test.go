@@ -406,3 +406,29 @@ func TestResultBetweenTwoRounds(t *testing.T) {
 		<-ended
 	}
 }
+
+// TestCallThatEndsDuringARound: when a call ends at the start of a round, the questions that
+// waited for this round are told, so that they can be asked for another call.
+func TestCallThatEndsDuringARound(t *testing.T) {
+	c := newClient("one", nil).forRequest(requestWith(`{"roots":{}}`, ""))
+	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: func([]byte) error { return nil }})
+	in, unlink := c.begin(t.Context(), nil)
+	defer unlink()
+	call := newMultiRoundCalls().begin(in, c, rpc.Message{Method: "tools/call"}, nil, func(rpc.Result, error) {})
+	questions := make([]inputRequest, 3)
+	for i := range questions {
+		questions[i] = inputRequest{wantRoots, make(chan [][]byte, 1)}
+		if !call.offer(questions[i]) {
+			t.Fatal("the call is over")
+		}
+	}
+	call.next(in, newRoundStream(c, nil), rpc.Message{}, func(rpc.Result, error) { call.end(rpc.Result{}, nil) })
+	select {
+	case responses := <-questions[2].responses:
+		if responses != nil {
+			t.Errorf("the question got %q", responses)
+		}
+	default:
+		t.Error("the question waits forever")
+	}
+}
