@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-var reportedCancel = regexp.MustCompile(`cancelled [0-9]+`)
+var reportedCancel = regexp.MustCompile(`canceled [0-9]+`)
 
 // TestCanceledCallsAreNotAnswered cancels calls by IDs of several types: no call is
 // answered, and the upstream is notified once per call. An ID of another type cancels
@@ -70,7 +70,7 @@ func TestCancelReachesUpstream(t *testing.T) {
 			p.send(`"gone"`, c.method, c.params)
 			p.waitStderr(`line="got ` + c.method)
 			p.notify("notifications/cancelled", `{"requestId":"gone"}`)
-			p.waitStderr(`line="cancelled `)
+			p.waitStderr(`line="canceled `)
 			p.result("ping", "")
 			_ = p.stdin.Close()
 			p.waitEnd(stopTime)

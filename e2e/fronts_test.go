@@ -99,7 +99,7 @@ func (c *overHTTP) send(line string) {
 	case m.Method == "notifications/cancelled" && x != nil:
 		x.drop() // the revision cancels by closing the connection
 		<-x.ended
-	case isModernLine(line):
+	case is2026Line(line):
 		c.byID[id] = c.post(line)
 		c.asked = append(c.asked, c.byID[id])
 	case m.Method == "initialize":

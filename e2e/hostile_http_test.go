@@ -55,7 +55,7 @@ func repeat(w io.Writer, text string) {
 func TestHostileRemotes(t *testing.T) {
 	filler := strings.Repeat("x", 1<<16)
 	stream := func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/event-stream") }
-	const quick = `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was cancelled`
+	const quick = `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was canceled`
 	const tooLong = "has more than 1048576 bytes (limits.message_bytes)"
 	for _, c := range []struct {
 		name, want string

@@ -45,8 +45,8 @@ func hostiles(t *testing.T) []hostile {
 	steady := map[string]any{"timeout": "4s", "max_timeout": "6s"}
 	either := map[string]any{"timeout": "2s", "max_timeout": "4s"}
 	const tooLong = `server "bad" stopped during the call: sent a message of more than 1048576 bytes (limits.message_bytes)`
-	const silent = `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was cancelled`
-	const tooSlow = `server "bad": timed out: no answer within 6s (its "max_timeout"); the call was cancelled`
+	const silent = `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was canceled`
+	const tooSlow = `server "bad": timed out: no answer within 6s (its "max_timeout"); the call was canceled`
 	repeated := answersFile(t, map[string]any{"tools/list": map[string]any{"result": map[string]any{"tools": []any{map[string]any{"name": "only"}}, "nextCursor": "same"}}})
 	return []hostile{
 		{name: "a message that is too long", tool: "large", args: `{"bytes":2000000}`, want: tooLong},
@@ -167,7 +167,7 @@ func TestLateAnswerIsDropped(t *testing.T) {
 	p := serve(t, map[string]any{"bad": bad})
 	p.initialize()
 	pid := p.exec("bad", "pid", "")
-	if got, want := p.execError("bad", "fault", fault("answer late")), `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was cancelled`; got != want {
+	if got, want := p.execError("bad", "fault", fault("answer late")), `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was canceled`; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	p.waitReceived("notifications/message", 1) // sent after the late answer
@@ -204,7 +204,7 @@ func TestDeafUpstream(t *testing.T) {
 		got, _, _ := strings.Cut(textOf(t, string(p.answer(id).Result), true), "\n")
 		count[got]++
 	}
-	const full, slow = "the call was not sent: the server does not read its input", `server "bad": timed out: no answer and no progress within 5s (its "timeout"); the call was cancelled`
+	const full, slow = "the call was not sent: the server does not read its input", `server "bad": timed out: no answer and no progress within 5s (its "timeout"); the call was canceled`
 	if count[full] < 3 || count[slow] < 2 || count[full]+count[slow] != len(ids) {
 		t.Errorf("the calls ended with %v", count)
 	}

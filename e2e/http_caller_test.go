@@ -103,15 +103,15 @@ func (c *caller) request(method, path, body string) *http.Request {
 
 const versionMember = "io.modelcontextprotocol/protocolVersion"
 
-// isModernLine reports whether a message belongs to 2026-07-28.
-func isModernLine(line string) bool { return strings.Contains(line, versionMember) }
+// is2026Line reports whether a message belongs to 2026-07-28.
+func is2026Line(line string) bool { return strings.Contains(line, versionMember) }
 
 // post posts a message. A request of 2026-07-28 has no session, but headers that repeat
 // its method and name.
 func (c *caller) post(line string) *exchange {
 	c.site.t.Helper()
 	r := c.request(http.MethodPost, c.path, line)
-	if isModernLine(line) && strings.HasPrefix(c.path, "/mcp") {
+	if is2026Line(line) && strings.HasPrefix(c.path, "/mcp") {
 		r.Header.Del(sessionHeader)
 		describe(r.Header, parse(line))
 	}

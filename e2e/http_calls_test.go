@@ -79,7 +79,7 @@ func TestHTTPBrokenConnections(t *testing.T) {
 		cancel int // number of canceled calls
 	}{
 		{"2025-11-25", func(params string) string { return params }, 1000, 0},
-		{"2026-07-28", func(params string) string { return modernParams(params, "{}") }, 3_600_000, 1},
+		{"2026-07-28", func(params string) string { return params2026(params, "{}") }, 3_600_000, 1},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
@@ -89,12 +89,12 @@ func TestHTTPBrokenConnections(t *testing.T) {
 			beside := c.sendRequest("tools/call", v.params(execParams("a", "sleep", `{"ms":1500,"text":"unharmed"}`)))
 			s.underWay(other, 2)
 			dropped.drop()
-			s.waitStderrCount(`line="cancelled`, v.cancel)
+			s.waitStderrCount(`line="canceled`, v.cancel)
 			if got := textOf(t, string(beside.answer().Result), false); got != "unharmed" {
 				t.Errorf("got %q", got)
 			}
 			s.waitStderrCount("tool=sleep outcome=ok", 2-v.cancel)
-			if n := s.stderrCount(`line="cancelled`); n != v.cancel {
+			if n := s.stderrCount(`line="canceled`); n != v.cancel {
 				t.Errorf("%d calls were canceled, want %d", n, v.cancel)
 			}
 			c.exec("a", "echo", `{"text":"the session lives"}`)
@@ -113,9 +113,9 @@ func (s *site) underWay(c *caller, n int) {
 	})
 }
 
-// modernParams makes the params of a request of 2026-07-28.
-func modernParams(params, capabilities string) string {
-	return strings.TrimSuffix(params, "}") + "," + modernMeta(capabilities) + "}"
+// params2026 makes the params of a request of 2026-07-28.
+func params2026(params, capabilities string) string {
+	return strings.TrimSuffix(params, "}") + "," + meta2026(capabilities) + "}"
 }
 
 // TestHTTPStateless: with --stateless nothing is kept between requests, so any replica

@@ -115,7 +115,7 @@ func TestHTTPSessionIdle(t *testing.T) {
 	calling.try("POST", "/mcp", pingLine).want(t, "after a call", 200, "")
 	listening.try("POST", "/mcp", pingLine).want(t, "with a stream", 200, "")
 	legacy.try("POST", legacy.path, pingLine).want(t, "with the stream of SSE", 202, "")
-	if log := s.errors(); strings.Contains(log, `line="cancelled`) {
+	if log := s.errors(); strings.Contains(log, `line="canceled`) {
 		t.Errorf("a call was canceled when its client's session was idle and its connection broke:\n%s", clip(log))
 	}
 	standing.drop()

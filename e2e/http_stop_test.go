@@ -31,18 +31,18 @@ func TestHTTPStop(t *testing.T) {
 			standing, stream := c.listen(), legacy.openSSE("/sse")
 			legacy.deliver(initializeLine("2024-11-05", "{}"))
 			stream.next(0)
-			subscription := s.caller("/mcp").sendRequest("subscriptions/listen", modernParams(`{"notifications":{"promptsListChanged":true}}`, "{}"))
+			subscription := s.caller("/mcp").sendRequest("subscriptions/listen", params2026(`{"notifications":{"promptsListChanged":true}}`, "{}"))
 			subscription.next(0)
 			sleep := execParams("a", "sleep", `{"ms":1500,"text":"slept"}`)
 			call := c.sendRequest("tools/call", sleep)
-			modern := s.caller("/mcp").sendRequest("tools/call", modernParams(sleep, "{}"))
+			newest := s.caller("/mcp").sendRequest("tools/call", params2026(sleep, "{}"))
 			legacy.deliver(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":` + sleep + `}`)
 			s.underWay(c, 4) // with the call for the PID
 			begin := time.Now()
 			if err := s.cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
-			for name, x := range map[string]*exchange{"legacy": call, "modern": modern} {
+			for name, x := range map[string]*exchange{"2025-06-18": call, "2026-07-28": newest} {
 				if got := textOf(t, string(x.answer().Result), false); got != "slept" {
 					t.Errorf("the %s call got %q", name, got)
 				}

@@ -233,7 +233,7 @@ func TestReloadSchemas(t *testing.T) {
 	streams := []*exchange{
 		two.listen(),
 		s.caller("").openSSE("/sse/two"),
-		s.caller("/mcp/two").sendRequest("subscriptions/listen", modernParams(`{"notifications":{"promptsListChanged":true}}`, "{}")),
+		s.caller("/mcp/two").sendRequest("subscriptions/listen", params2026(`{"notifications":{"promptsListChanged":true}}`, "{}")),
 	}
 	for _, stream := range streams {
 		stream.waitBegun()

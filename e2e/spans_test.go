@@ -68,7 +68,7 @@ func TestSpansAreOneTrace(t *testing.T) {
 	}{
 		{"exec, stdio", "lazy", "pipe", stdio()},
 		{"flat, stdio", "flat", "pipe", stdio()},
-		{"exec, 2026-07-28", "lazy", "pipe", stdio("-modern")},
+		{"exec, 2026-07-28", "lazy", "pipe", stdio("-only-2026")},
 		{"exec, HTTP", "lazy", "tcp", func(t *testing.T) map[string]any { return remoteChild(t) }},
 		{"flat, HTTP", "flat", "tcp", func(t *testing.T) map[string]any { return remoteChild(t) }},
 	} {
@@ -113,7 +113,7 @@ func TestSpansOfOtherRequests(t *testing.T) {
 	c.result("tools/call", traced(`{"name":"inspect","arguments":{"server_name":"nobody"}}`))
 	c.headers = []string{"Traceparent", "00-" + clientTrace + "-" + clientSpan + "-01"}
 	c.result("tools/call", execParams("a", "arguments", "{}"))
-	c.result("tools/call", modernParams(execParams("a", "arguments", "{}"), "{}"))
+	c.result("tools/call", params2026(execParams("a", "arguments", "{}"), "{}"))
 	s.stop()
 	s.waitEnd(stopTime)
 	if runtime.GOOS == "windows" {

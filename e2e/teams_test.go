@@ -334,7 +334,7 @@ func TestAuditWithoutInitialize(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	p := start(t, with(one(t), "logging", map[string]any{"audit": file}), options{})
-	p.result("tools/call", strings.TrimSuffix(execParams("a", "pid", "{}"), "}")+","+modernMeta("{}")+"}")
+	p.result("tools/call", strings.TrimSuffix(execParams("a", "pid", "{}"), "}")+","+meta2026("{}")+"}")
 	eventually(t, "the audit has the client's name", func() (string, bool) {
 		text, _ := os.ReadFile(file)
 		return string(text), strings.Contains(string(text), `"client_name":"e2e","client_version":"1"`)

@@ -276,7 +276,7 @@ func TestCtrlC(t *testing.T) {
 		see  string
 		want string
 	}{
-		"during a call":             {[]string{"exec", "CONFIG", "t", "sleep", "ms=3600000", "--log-level", "debug"}, "calling sleep…", `line="cancelled `},
+		"during a call":             {[]string{"exec", "CONFIG", "t", "sleep", "ms=3600000", "--log-level", "debug"}, "calling sleep…", `line="canceled `},
 		"while a server starts":     {[]string{"exec", "CONFIG", "slow", "echo", "text=x"}, "starting slow…", ""},
 		"while servers are checked": {[]string{"check", "CONFIG"}, "starting slow…", ""},
 		"while tokens are counted":  {[]string{"tokens", "CONFIG"}, "starting slow…", ""},
@@ -288,7 +288,7 @@ func TestCtrlC(t *testing.T) {
 			begin := time.Now()
 			s.typed(ctrlC)
 			s.see("error: interrupted")
-			if text := s.end(); !strings.Contains(text, c.want) || c.want != "" && !strings.Contains(text, "error: interrupted; what was under way was cancelled\r\n") {
+			if text := s.end(); !strings.Contains(text, c.want) || c.want != "" && !strings.Contains(text, "error: interrupted; what was under way was canceled\r\n") {
 				t.Errorf("no %q in %q", c.want, text)
 			}
 			within(t, "the end", time.Since(begin), stopTime)
@@ -319,7 +319,7 @@ func TestSecondCtrlCEndsAtOnce(t *testing.T) {
 func TestElicitationAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	form := `params={"message":"Who are you?","requestedSchema":{"type":"object","properties":{` +
-		`"name":{"type":"string","description":"Your name"},"age":{"type":"integer"},"ok":{"type":"boolean"},"colour":{"enum":["red","blue"],"default":"blue"}},"required":["name","ok"]}}`
+		`"name":{"type":"string","description":"Your name"},"age":{"type":"integer"},"ok":{"type":"boolean"},"color":{"enum":["red","blue"],"default":"blue"}},"required":["name","ok"]}}`
 	upstreams := map[string]any{"t": mcptest.Upstream(t)}
 	for name, c := range map[string]struct {
 		params string
@@ -328,8 +328,8 @@ func TestElicitationAtTheTerminal(t *testing.T) {
 	}{
 		"filled in": {form, [][2]string{
 			{"t asks: Who are you?\r\n", ""}, {"name – Your name: ", "\n"}, {"\r\n  name – Your name: ", "5\n"},
-			{"age (whole number; optional): ", "old\n"}, {`expected integer, got string "old"`, "42\n"}, {"ok (y | n): ", "no\n"}, {"colour (red | blue; Enter: blue): ", "\n"},
-		}, `{"action":"accept","content":{"name":"5","age":42,"ok":false,"colour":"blue"}}`},
+			{"age (whole number; optional): ", "old\n"}, {`expected integer, got string "old"`, "42\n"}, {"ok (y | n): ", "no\n"}, {"color (red | blue; Enter: blue): ", "\n"},
+		}, `{"action":"accept","content":{"name":"5","age":42,"ok":false,"color":"blue"}}`},
 		"declined":   {form, [][2]string{{"name – Your name: ", "\x04"}}, `{"action":"decline"}`},
 		"agreed":     {`params={"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}`, [][2]string{{"agree? [y/N] ", "y\n"}}, `{"action":"accept","content":{}}`},
 		"not agreed": {`params={"message":"Sure?"}`, [][2]string{{"agree? [y/N] ", "\n"}}, `{"action":"decline"}`},

@@ -252,8 +252,8 @@ func TestAnswersAreReadAtTheLimit(t *testing.T) {
 		after = append(after, p.nextID())
 		p.send(after[len(after)-1], "tools/call", execParams("a", "calls", ""))
 	}
-	cancelled := after[0]
-	p.notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%s}`, cancelled))
+	canceled := after[0]
+	p.notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%s}`, canceled))
 	for _, q := range questions {
 		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, q.ID))
 	}
@@ -265,11 +265,11 @@ func TestAnswersAreReadAtTheLimit(t *testing.T) {
 		seen[textOf(t, string(p.answer(id).Result), false)] = true
 	}
 	if want := fmt.Sprint(most + len(after) - 1); !seen[want] || len(seen) != len(after)-1 {
-		t.Errorf("the upstream counted %v, want %s at last: the cancelled call must not reach it", seen, want)
+		t.Errorf("the upstream counted %v, want %s at last: the canceled call must not reach it", seen, want)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.answers[cancelled]) > 0 {
-		t.Error("the cancelled call was answered")
+	if len(p.answers[canceled]) > 0 {
+		t.Error("the canceled call was answered")
 	}
 }

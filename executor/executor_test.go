@@ -246,7 +246,7 @@ func TestEveryCallIsOneEvent(t *testing.T) {
 	slow := newUpstream(t, "slow")
 	slow["timeout"] = 0.05
 	b := start(t, nil, newUpstream(t, "a"), slow, newUpstream(t, "exits", "-exit", "3"))
-	cancelled, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	ofClient, cancelCause := context.WithCancelCause(t.Context())
 	cancelCause(errors.New("the client has had enough"))
@@ -269,9 +269,9 @@ func TestEveryCallIsOneEvent(t *testing.T) {
 		{"unavailable", nil, Call{Server: "exits", Tool: "echo"}, Event{Outcome: "unavailable", Server: "exits", Tool: "echo"}},
 		{"the upstream's error", nil, Call{Server: "a", Tool: "fail"}, Event{Outcome: "error", Server: "a", Tool: "fail"}},
 		{"timeout", nil, Call{Server: "slow", Tool: "sleep", Arguments: []byte(`{"ms":60000}`)}, Event{Outcome: "timeout", Server: "slow", Tool: "sleep", BytesIn: 12}},
-		{"cancelled", cancelled, Call{Server: "a", Tool: "sleep", Arguments: []byte(`{"ms":60000}`)}, Event{Outcome: "cancelled", Server: "a", Tool: "sleep", BytesIn: 12}},
-		{"cancelled for a reason", ofClient, Call{Server: "a", Tool: "sleep", Arguments: []byte(`{"ms":60000}`)}, Event{Outcome: "cancelled", Server: "a", Tool: "sleep", BytesIn: 12}},
-		{"cancelled, of an unknown server", cancelled, Call{Server: "b", Tool: "echo"}, Event{Outcome: "not_found", Server: "b", Tool: "echo"}},
+		{"cancelled", canceled, Call{Server: "a", Tool: "sleep", Arguments: []byte(`{"ms":60000}`)}, Event{Outcome: "cancelled", Server: "a", Tool: "sleep", BytesIn: 12}},
+		{"canceled for a reason", ofClient, Call{Server: "a", Tool: "sleep", Arguments: []byte(`{"ms":60000}`)}, Event{Outcome: "cancelled", Server: "a", Tool: "sleep", BytesIn: 12}},
+		{"canceled, of an unknown server", canceled, Call{Server: "b", Tool: "echo"}, Event{Outcome: "not_found", Server: "b", Tool: "echo"}},
 		{"out of time", late, Call{Server: "a", Tool: "sleep", Arguments: []byte(`{"ms":60000}`)}, Event{Outcome: "timeout", Server: "a", Tool: "sleep", BytesIn: 12}},
 		{"no such handle", nil, Call{Server: "mcpx", Tool: "read_result", Arguments: []byte(`{"id":"r1"}`)}, Event{Outcome: "failed", Server: "mcpx", Tool: "read_result", BytesIn: 11}},
 		{"lost", nil, Call{Server: "a", Tool: "crash"}, Event{Outcome: "lost", Server: "a", Tool: "crash"}},
@@ -353,13 +353,13 @@ func TestAnObserverThatPanics(t *testing.T) {
 
 // The one who waits for a start and gives up hears of that, and not of a server
 // that is unavailable for no reason.
-func TestGivingUpOnAStartIsCancelled(t *testing.T) {
+func TestGivingUpOnAStartIsCanceled(t *testing.T) {
 	b := start(t, nil, newUpstream(t, "a", "-silent", "initialize"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := b.Call(ctx, Call{Server: "a", Tool: "echo"})
 	if got := b.last().Outcome; got != "cancelled" {
-		t.Errorf("the outcome is %q (%v), want cancelled", got, err)
+		t.Errorf("the outcome is %q (%v), want canceled", got, err)
 	}
 	if _, err := b.Inspect(ctx, nil, "a", ""); err == nil || strings.HasSuffix(err.Error(), ": ") {
 		t.Errorf("inspect: %v, want a reason", err)

@@ -35,7 +35,7 @@ func (b *bench) relay(t *testing.T, method, params string) string {
 }
 
 func TestRelay(t *testing.T) {
-	b := start(t, nil, newUpstream(t, "one", "-full", "-name", "one"), newUpstream(t, "two", "-full", "-name", "two"), newUpstream(t, "bare"), newUpstream(t, "new", "-full", "-modern"))
+	b := start(t, nil, newUpstream(t, "one", "-full", "-name", "one"), newUpstream(t, "two", "-full", "-name", "two"), newUpstream(t, "bare"), newUpstream(t, "new", "-full", "-only-2026"))
 	b.registry.Attach(client("tester"))
 	prompt := func(params string) string { // the upstream's answer has the params that it got
 		return `{"messages":[{"role":"user","content":{"type":"text","text":` + string(rawjson.AppendString(nil, params)) + `}}],"x-kept":true}`
@@ -115,7 +115,7 @@ func TestServiceErrorKeepsOddData(t *testing.T) {
 		}
 	}
 	if err := serviceError("a", context.Canceled); !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled call is %v", err)
+		t.Errorf("a canceled call is %v", err)
 	}
 }
 

@@ -236,7 +236,7 @@ func (r *Registry) Broadcast(c upstream.Client, method string, params []byte) {
 			if s.Supervisor().Owner() != "" && keyOfSession(s) != keyOf(s.Config, c) {
 				continue
 			}
-			if s.IsModern() {
+			if s.Is2026() {
 				continue
 			}
 			if err := s.Notify(method, params); err != nil {

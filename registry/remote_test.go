@@ -28,15 +28,15 @@ import (
 // remote is a real MCP server over Streamable HTTP, and over legacy SSE at /sse.
 type remote struct {
 	*httptest.Server
-	silent    atomic.Bool // answers nothing, until the next session
-	sessions  atomic.Int32
-	hangs     chan struct{} // calls of the tool that never answers
-	cancelled chan string
+	silent   atomic.Bool // answers nothing, until the next session
+	sessions atomic.Int32
+	hangs    chan struct{} // calls of the tool that never answers
+	canceled chan string
 }
 
 func newRemote(t *testing.T) *remote {
 	t.Helper()
-	r := &remote{cancelled: make(chan string, 10), hangs: make(chan struct{}, 10)}
+	r := &remote{canceled: make(chan string, 10), hangs: make(chan struct{}, 10)}
 	s := mcpserver.NewMCPServer("remote", "1", mcpserver.WithToolCapabilities(true), mcpserver.WithInstructions("from afar"))
 	s.AddTool(mcp.NewTool("echo", mcp.WithString("text", mcp.Required())), func(_ context.Context, c mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText(c.GetString("text", "")), nil
@@ -59,7 +59,7 @@ func newRemote(t *testing.T) *remote {
 		case "initialize":
 			r.sessions.Add(1)
 		case "notifications/cancelled":
-			r.cancelled <- string(body)
+			r.canceled <- string(body)
 		}
 		switch {
 		case q.Header.Get("Authorization") != "Bearer key-123456":
@@ -209,7 +209,7 @@ func TestRemoteCancel(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	select {
-	case got := <-remote.cancelled:
+	case got := <-remote.canceled:
 		if !strings.Contains(got, `"requestId":`) {
 			t.Errorf("it heard %s", got)
 		}

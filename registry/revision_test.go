@@ -17,10 +17,10 @@ import (
 	"mcpx/registry/upstream"
 )
 
-// TestModernUpstream: an upstream of 2026-07-28 is listed, called and subscribed to, and
+// Test2026Upstream: an upstream of 2026-07-28 is listed, called and subscribed to, and
 // requires input of its client.
-func TestModernUpstream(t *testing.T) {
-	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-modern", "-full")})
+func Test2026Upstream(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-only-2026", "-full")})
 	u := r.Settled(t.Context(), "a")
 	if u.State != live.Ready || u.Instructions != "the new way" || u.Tool("echo") == nil || len(u.Resources) == 0 {
 		t.Fatalf("%s %q %q, %d tools, %d resources", u.State, u.Reason, u.Instructions, len(u.Tools), len(u.Resources))
@@ -53,19 +53,19 @@ func TestModernUpstream(t *testing.T) {
 // speaks 2026-07-28, the process goes on with that revision if it can. Whether it can
 // is known at the next start.
 func TestRevisionOfAProcess(t *testing.T) {
-	const modern, earlier = "2026-07-28", "2025-11-25"
+	const newest, earlier = "2026-07-28", "2025-11-25"
 	for _, c := range []struct {
-		name     string
-		flags    []string
-		client   string
-		isModern bool
-		first    []string // requests of the first start, lists aside; only the last process counts
-		next     []string // of the next start
+		name   string
+		flags  []string
+		client string
+		is2026 bool
+		first  []string // requests of the first start, lists aside; only the last process counts
+		next   []string // of the next start
 	}{
-		{"earlier revisions", nil, modern, false, []string{"initialize", "server/discover"}, []string{"initialize"}},
-		{"both", []string{"-both"}, modern, true, []string{"initialize", "server/discover", "subscriptions/listen"}, []string{"initialize", "server/discover", "subscriptions/listen"}},
-		{"2026-07-28", []string{"-modern"}, earlier, true, []string{"server/discover", "subscriptions/listen"}, []string{"server/discover", "subscriptions/listen"}},
-		{"exits", []string{"-exit-on", "server/discover"}, modern, false, []string{"initialize"}, []string{"initialize"}},
+		{"earlier revisions", nil, newest, false, []string{"initialize", "server/discover"}, []string{"initialize"}},
+		{"both", []string{"-both"}, newest, true, []string{"initialize", "server/discover", "subscriptions/listen"}, []string{"initialize", "server/discover", "subscriptions/listen"}},
+		{"2026-07-28", []string{"-only-2026"}, earlier, true, []string{"server/discover", "subscriptions/listen"}, []string{"server/discover", "subscriptions/listen"}},
+		{"exits", []string{"-exit-on", "server/discover"}, newest, false, []string{"initialize"}, []string{"initialize"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			upstream := mcptest.Upstream(t, append(c.flags, "-report")...)
@@ -73,13 +73,13 @@ func TestRevisionOfAProcess(t *testing.T) {
 			for start, want := range [][]string{c.first, c.next} {
 				t.Run(fmt.Sprint("start ", start+1), func(t *testing.T) {
 					r, _ := runWith(t, Options{Cache: cache}, map[string]any{"a": upstream})
-					client := modernClient{newRecorder("one"), c.client}
+					client := client2026{newRecorder("one"), c.client}
 					if got, err := callAs(t, r, client, "echo", `{"text":"hi"}`); err != nil || got != "hi" {
 						t.Errorf("got %q, %v", got, err)
 					}
 					u := r.Catalog().Upstream("a")
-					if isModern := u.Session.IsModern(); isModern != c.isModern {
-						t.Errorf("it speaks 2026-07-28: %t", isModern)
+					if is2026 := u.Session.Is2026(); is2026 != c.is2026 {
+						t.Errorf("it speaks 2026-07-28: %t", is2026)
 					}
 					eventually(t, fmt.Sprintf("it got %q", want), func() bool { return slices.Equal(handshakes(u.LatestStderr()), want) })
 				})
@@ -88,17 +88,17 @@ func TestRevisionOfAProcess(t *testing.T) {
 	}
 }
 
-// modernClient is a recorder of a revision.
-type modernClient struct {
+// client2026 is a recorder of a revision.
+type client2026 struct {
 	*recorder
 	revision string
 }
 
-func (modernClient) Capabilities() []byte { return []byte("{}") }
+func (client2026) Capabilities() []byte { return []byte("{}") }
 
-func (c modernClient) Revision() string { return c.revision }
+func (c client2026) Revision() string { return c.revision }
 
-func (c modernClient) RequestAll(ctx context.Context, inputs []upstream.Input) ([][]byte, error) {
+func (c client2026) RequestAll(ctx context.Context, inputs []upstream.Input) ([][]byte, error) {
 	return upstream.RequestEach(ctx, c, inputs)
 }
 
@@ -125,7 +125,7 @@ func TestRevisionOfARemoteUpstream(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name     string
-		isModern bool
+		is2026   bool
 		discover func(w http.ResponseWriter, r *http.Request, m rpc.Message)
 	}{
 		{"supports it", true, status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`)},
@@ -140,7 +140,7 @@ func TestRevisionOfARemoteUpstream(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			strict := scripted{"server/discover": c.discover}
-			if c.isModern {
+			if c.is2026 {
 				strict["initialize"] = status(400, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32020,"message":"Missing MCP-Protocol-Version header"}}`)
 			}
 			r, _ := run(t, map[string]any{"a": map[string]any{"url": serve(t, strict)}})
@@ -148,8 +148,8 @@ func TestRevisionOfARemoteUpstream(t *testing.T) {
 			if err != nil || u.Tool("b") == nil {
 				t.Fatalf("not ready: %v", err)
 			}
-			if isModern := u.Session.IsModern(); isModern != c.isModern {
-				t.Errorf("it speaks 2026-07-28: %t", isModern)
+			if is2026 := u.Session.Is2026(); is2026 != c.is2026 {
+				t.Errorf("it speaks 2026-07-28: %t", is2026)
 			}
 		})
 	}

@@ -71,7 +71,7 @@ func TestTooLongAMessageEndsTheSession(t *testing.T) {
 // TestAPanicInAWaitingCall: a call that waits for something has a goroutine of its
 // own. A panic there ends the call, not the process.
 func TestAPanicInAWaitingCall(t *testing.T) {
-	inTime(t, registrytest.Modern(), func(t *testing.T, r *Registry) {
+	inTime(t, registrytest.New2026(), func(t *testing.T, r *Registry) {
 		_, err := rpc.Wait(func(done rpc.Done) {
 			r.Go(t.Context(), "a", upstream.Request{Method: "tools/call", Client: panickyClient{newRecorder("A")}}, done)
 		})

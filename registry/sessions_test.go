@@ -137,7 +137,7 @@ func TestSessionsOfSessionlessClientsExpire(t *testing.T) {
 		{"a call of nearly a minute", &fake{Takes: sessionlessIdle - time.Second}, 2},
 		{"a call of more than a minute", &fake{Takes: sessionlessIdle + 10*time.Second, Progress: 10 * time.Second}, 2},
 		{"a slow start", &fake{Starts: sessionlessIdle + 10*time.Second}, 2},
-		{"a stream that stays open", registrytest.Modern(), 3}, // the first one gets initialize before
+		{"a stream that stays open", registrytest.New2026(), 3}, // the first one gets initialize before
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, c.f, func(t *testing.T, r *Registry) {

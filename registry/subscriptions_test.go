@@ -213,7 +213,7 @@ func TestSubscribeTwice(t *testing.T) {
 	update(1)
 	for range 20 { // which of two reasons to end is seen first is a matter of luck
 		if err := subscribe(waiting); !errors.Is(err, context.Canceled) {
-			t.Fatalf("error %v, want that it was cancelled", err)
+			t.Fatalf("error %v, want that it was canceled", err)
 		}
 	}
 	update(2)

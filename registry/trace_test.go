@@ -46,7 +46,7 @@ func TestTracer(t *testing.T) {
 }
 
 func TestFailureKind(t *testing.T) {
-	cancelled, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, row := range []struct {
 		name string
@@ -55,11 +55,11 @@ func TestFailureKind(t *testing.T) {
 		want string
 	}{
 		{"none", t.Context(), nil, ""},
-		{"none, but the client has gone", cancelled, nil, ""},
+		{"none, but the client has gone", canceled, nil, ""},
 		{"the upstream's own", t.Context(), fmt.Errorf("in round 2: %w", &rpc.Error{Code: -32002}), "-32002"},
 		{"time limit", t.Context(), &upstream.Timeout{}, "timeout"},
-		{"time limit of all rounds", cancelled, &upstream.Timeout{}, "timeout"},
-		{"cancelled", cancelled, context.Canceled, "cancelled"},
+		{"time limit of all rounds", canceled, &upstream.Timeout{}, "timeout"},
+		{"cancelled", canceled, context.Canceled, "cancelled"},
 		{"lost", t.Context(), &upstream.Lost{}, "lost"},
 		{"unanswered", t.Context(), &upstream.Unanswered{}, "unanswered"},
 		{"unavailable", t.Context(), &live.Unavailable{}, "unavailable"},

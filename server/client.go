@@ -67,8 +67,8 @@ type conversation struct {
 	mentioned    map[string]bool // new servers that inspect has mentioned
 }
 
-// ErrCancelled is the cause when a client cancels its request.
-var ErrCancelled = errors.New("cancelled by the client")
+// ErrCanceled is the cause when a client cancels its request.
+var ErrCanceled = errors.New("canceled by the client")
 
 // NewClient returns a Client of the server whose messages go through send.
 func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
@@ -139,10 +139,10 @@ func (c *conversation) Lost(error) error {
 	return rpc.Errorf(rpc.CodeInternal, "the client has left")
 }
 
-// Cancelled implements rpc.Handler.
-func (c *conversation) Cancelled(reason string) error {
+// Canceled implements rpc.Handler.
+func (c *conversation) Canceled(reason string) error {
 	if reason == "" {
-		return ErrCancelled
+		return ErrCanceled
 	}
 	return cancellation(plain.Cut(reason, reasonBytes))
 }
@@ -150,13 +150,13 @@ func (c *conversation) Cancelled(reason string) error {
 // reasonBytes bounds the reason of a cancellation that upstreams get.
 const reasonBytes = 1000
 
-// cancellation is an ErrCancelled with the reason that the client gave.
+// cancellation is an ErrCanceled with the reason that the client gave.
 type cancellation string
 
 func (c cancellation) Error() string { return string(c) }
 
-// Unwrap makes errors.Is find ErrCancelled.
-func (c cancellation) Unwrap() error { return ErrCancelled }
+// Unwrap makes errors.Is find ErrCanceled.
+func (c cancellation) Unwrap() error { return ErrCanceled }
 
 // SetInitialized records the result of initialize.
 func (c *Client) SetInitialized(revision string, capabilities []byte) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestCancellation: a cancelled call is not answered, the upstream is notified, and
-// the call counts as cancelled.
+// TestCancellation: a canceled call is not answered, the upstream is notified, and
+// the call counts as canceled.
 func TestCancellation(t *testing.T) {
 	b := start(t, newUpstream(t, "a"))
 	b.ask(t, request("tools/call", `{"name":"inspect","arguments":{"server_name":"a"}}`))
@@ -31,14 +31,14 @@ func TestCancellation(t *testing.T) {
 				t.Errorf("%s was answered: %s", id, got)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatalf("%s was not cancelled", id)
+			t.Fatalf("%s was not canceled", id)
 		}
 		if n := b.inFlight(); n != 0 {
 			t.Errorf("%d calls are in flight after the end", n)
 		}
 	}
 	if got := b.outcomes(); !maps.Equal(got, map[string]int{"cancelled": 3}) {
-		t.Errorf("outcomes %v, want 3 cancelled", got)
+		t.Errorf("outcomes %v, want 3 canceled", got)
 	}
 }
 
@@ -99,30 +99,30 @@ func TestRoots(t *testing.T) {
 // gives one.
 func TestReasonsOfCancellations(t *testing.T) {
 	for reason, want := range map[string]string{
-		"":                         "cancelled by the client",
+		"":                         "canceled by the client",
 		"too slow":                 "too slow",
 		strings.Repeat("x", 5000):  strings.Repeat("x", reasonBytes-len("…")) + "…",
 		strings.Repeat("ü", 10000): strings.Repeat("ü", (reasonBytes-len("…"))/2) + "…",
 	} {
-		err := new(conversation).Cancelled(reason)
+		err := new(conversation).Canceled(reason)
 		if err.Error() != want {
 			t.Errorf("%.20q: the cause is %.20q of %d bytes, want %.20q of %d", reason, err, len(err.Error()), want, len(want))
 		}
-		if !errors.Is(err, ErrCancelled) {
-			t.Errorf("%.20q: the cause is not ErrCancelled", reason)
+		if !errors.Is(err, ErrCanceled) {
+			t.Errorf("%.20q: the cause is not ErrCanceled", reason)
 		}
 	}
 }
 
-func TestACancelledCallWithdrawsWhatItAsked(t *testing.T) {
+func TestACanceledCallWithdrawsWhatItAsked(t *testing.T) {
 	c := start(t, newUpstream(t, "one")).connect(t, "2025-06-18", `{"roots":{}}`)
 	done := c.begin(t, request("tools/call", exec("ask", `{"method":"roots/list"}`)))
 	c.next(t, `"roots/list"`)
 	c.ask(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 	if got := <-done; got != nil {
-		t.Errorf("a cancelled call was answered with %s", got)
+		t.Errorf("a canceled call was answered with %s", got)
 	}
-	if got, want := c.next(t, "cancelled"), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"mcpx-1","reason":"cancelled by the client"}}`; got != want {
+	if got, want := c.next(t, "cancelled"), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"mcpx-1","reason":"canceled by the client"}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -235,11 +235,11 @@ func (b *bench) connect(t *testing.T, revision, capabilities string) *talk {
 	return c
 }
 
-// modernTalk is a client that never says initialize.
-func modernTalk(t *testing.T, b *bench) *talk {
+// talk2026 is a client that never says initialize.
+func talk2026(t *testing.T, b *bench) *talk {
 	t.Helper()
 	c := &talk{bench: b, sent: make(chan string, 1000)}
-	b.client = b.NewClient("modern", func(message []byte) error {
+	b.client = b.NewClient("newest", func(message []byte) error {
 		c.sent <- string(message)
 		return nil
 	})

@@ -29,16 +29,16 @@ func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (request c
 	return in, func(respond func(response []byte)) {
 		stopTimer := c.limit(in)
 		s.serve(in, c, m, func(result rpc.Result, err error) {
-			isCancelled := in.IsCancelledBy(ErrCancelled)
+			isCanceled := in.IsCanceledBy(ErrCanceled)
 			in.End()
 			unlink()
 			stopTimer()
-			endSpan(span, isCancelled, result.JSON, err)
+			endSpan(span, isCanceled, result.JSON, err)
 			if m.Method == "tools/list" && s.Listed != nil {
 				s.Listed()
 			}
 			switch {
-			case isCancelled:
+			case isCanceled:
 				respond(nil)
 			case err != nil:
 				respond(rpc.AppendError(nil, m.ID, WireError(err)))
@@ -68,7 +68,7 @@ func (c *Client) limit(in *rpc.Incoming) (stop func() bool) {
 	if c.Timeout == 0 {
 		return func() bool { return true }
 	}
-	late := fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", c.Timeout)
+	late := fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was canceled", c.Timeout)
 	return time.AfterFunc(c.Timeout, func() { in.Cancel(late) }).Stop
 }
 
@@ -99,8 +99,8 @@ func (s *Server) run(in *rpc.Incoming, c *Client, m rpc.Message) (_ []byte, err 
 	if err := duplicateKey(rawjson.DuplicateKey(m.Params)...); err != nil {
 		return nil, err
 	}
-	if IsModern(m.Params) {
-		return s.callModern(in, c, m)
+	if Is2026(m.Params) {
+		return s.call2026(in, c, m)
 	}
 	method, ok := Methods[m.Method]
 	if !ok || method.IsNew {

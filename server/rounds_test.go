@@ -43,7 +43,7 @@ func requestWith(capabilities, level string) declared {
 	return declared{revision: []byte(`"2026-07-28"`), capabilities: []byte(capabilities), level: rawjson.AppendString(nil, level)}
 }
 
-// TestAClientThatDoesNotComeBack: after ten minutes its call is cancelled and the
+// TestAClientThatDoesNotComeBack: after ten minutes its call is canceled and the
 // request to it fails.
 func TestAClientThatDoesNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestAParkedCallOwnsItsToken(t *testing.T) {
 // TestRounds: an upstream of an older revision sends a request during a call of a
 // 2026-07-28 client.
 func TestRounds(t *testing.T) {
-	c := modernTalk(t, start(t, newUpstream(t, "one")))
+	c := talk2026(t, start(t, newUpstream(t, "one")))
 	params := func(more string) string {
 		return `{"name":"exec","arguments":{"server_name":"one","tool_name":"ask","arguments":{"method":"elicitation/create","params":{"message":"who?"}}},` + meta(`{"elicitation":{}}`, "") + more + `}`
 	}
@@ -209,10 +209,10 @@ func TestRounds(t *testing.T) {
 	state := string(rawjson.Get(asked, "requestState"))
 	unknown := `{"code":-32602,"message":"Invalid params: \"requestState\" is unknown, or its call has ended; make the call again without it","data":{"detail":"\"requestState\" is unknown, or its call has ended; make the call again without it"}}`
 	c.want(t, "tools/call", params(`,"requestState":"made up"`), unknown)
-	other := modernTalk(t, c.bench)
+	other := talk2026(t, c.bench)
 	c.client = c.NewClient("another", func([]byte) error { return nil })
 	other.want(t, "tools/call", params(`,"requestState":`+state), unknown)
-	c.client = c.NewClient("modern", func([]byte) error { return nil })
+	c.client = c.NewClient("newest", func([]byte) error { return nil })
 
 	retry := params(`,"inputResponses":{"input":{"action":"accept","content":{"name":"Ann"}}},"requestState":` + state)
 	if got := c.ask(t, request("tools/call", retry)); !strings.Contains(got, `"text":"{\"action\":\"accept\",\"content\":{\"name\":\"Ann\"}}"`) {
@@ -225,7 +225,7 @@ func TestRounds(t *testing.T) {
 // requests the upstream is refused, and the request goes on.
 func TestRequestsThatCannotAsk(t *testing.T) {
 	for _, method := range []string{"completion/complete", "tools/list", "tools/call"} {
-		c := newClient("modern", nil).forRequest(requestWith(`{"roots":{}}`, ""))
+		c := newClient("newest", nil).forRequest(requestWith(`{"roots":{}}`, ""))
 		r := newMultiRoundCalls()
 		result, err := runRound(t.Context(), r, c, rpc.Message{ID: []byte("1"), Method: method}, func(ctx context.Context) ([]byte, error) {
 			if _, err := c.Request(ctx, "roots/list", nil); err != nil {
@@ -247,7 +247,7 @@ func TestRequestsThatCannotAsk(t *testing.T) {
 }
 
 func TestARoundWithoutAnAnswerFails(t *testing.T) {
-	c := modernTalk(t, start(t, newUpstream(t, "one")))
+	c := talk2026(t, start(t, newUpstream(t, "one")))
 	params := `{"name":"exec","arguments":{"server_name":"one","tool_name":"ask","arguments":{"method":"roots/list"}},` + meta(`{"roots":{}}`, "")
 	asked := rawjson.Get([]byte(c.ask(t, request("tools/call", params+"}"))), "result")
 	if got := string(rawjson.Get(asked, "inputRequests")); got != `{"input":{"method":"roots/list","params":{}}}` {

@@ -60,7 +60,7 @@ const (
 )
 
 // ErrStopping is the cause for canceling calls that are unfinished after DrainTime.
-var ErrStopping = errors.New("mcpx is stopping; the call was cancelled")
+var ErrStopping = errors.New("mcpx is stopping; the call was canceled")
 
 // New returns a Server of the profile's upstreams.
 func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Options) *Server {

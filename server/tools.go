@@ -23,11 +23,11 @@ func (s *Server) callTool(in *rpc.Incoming, c *Client, m rpc.Message, done rpc.D
 		return
 	}
 	d := readDeclared(p.meta)
-	if !d.isModern() {
+	if !d.is2026() {
 		s.call(in, c, m, p, done)
 		return
 	}
-	s.goModern(in, c, m, d, func(c *Client, now rpc.Message, done rpc.Done) {
+	s.go2026(in, c, m, d, func(c *Client, now rpc.Message, done rpc.Done) {
 		if c.resumed != nil { // now has no members of the round
 			p, _ = readCall(now.Params)
 		}

@@ -49,7 +49,7 @@ func (s *Server) startSpan(ctx context.Context, c *Client, m rpc.Message) (conte
 	}
 	meta := rawjson.Get(m.Params, "_meta")
 	revision := c.Revision()
-	if IsModern(m.Params) {
+	if Is2026(m.Params) {
 		revision, _ = rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
 	}
 	return s.Tracer.Receive(ctx, TracedRequest{
@@ -58,10 +58,10 @@ func (s *Server) startSpan(ctx context.Context, c *Client, m rpc.Message) (conte
 }
 
 // endSpan ends the span of a request.
-func endSpan(span Span, isCancelled bool, result []byte, err error) {
+func endSpan(span Span, isCanceled bool, result []byte, err error) {
 	switch {
 	case span == nil:
-	case isCancelled:
+	case isCanceled:
 		span.End(nil, "cancelled")
 	case err != nil:
 		span.End(nil, strconv.Itoa(WireError(err).Code))

@@ -5,7 +5,7 @@ import "testing"
 // fake replaces mcpx in the page. hold delays the answers to a method until release is
 // called; sessions counts the sessions that were opened.
 const fake = `
-const { Client, Cancelled } = await import('/assets/mcp.js');
+const { Client, Canceled } = await import('/assets/mcp.js');
 const sent = []; // method or id of each message, with the session it was sent in
 const held = new Map();
 let sessions = 0;
@@ -88,7 +88,7 @@ func TestClientSessions(t *testing.T) {
 		release('initialize');
 		await opening;
 		await client.request('after');
-		return [first, await call, sent.filter((s) => s.startsWith('once') || s.startsWith('never'))].join(', ');`, "Cancelled, Cancelled, once s1"},
+		return [first, await call, sent.filter((s) => s.startsWith('once') || s.startsWith('never'))].join(', ');`, "Canceled, Canceled, once s1"},
 		{"a question of a lost session is not answered in the next", `
 		await client.open();
 		outcome(client.request('ask'));
@@ -114,7 +114,7 @@ func TestClientSessions(t *testing.T) {
 		stop.abort();
 		await settled();
 		release('initialize');
-		return [await first, await second, ...sent.filter((s) => s.endsWith(' ') && s !== 'initialize ')].join(', ');`, "Cancelled, second"},
+		return [await first, await second, ...sent.filter((s) => s.endsWith(' ') && s !== 'initialize ')].join(', ');`, "Canceled, second"},
 		{"a page shown again while its session opens has one stream", `
 		hold('notifications/initialized');
 		const opened = client.open();

@@ -153,5 +153,5 @@ func TestCanceledCallWithdrawsQuestion(t *testing.T) {
 	p.ask(`{"method": "elicitation/create", "params": {"message": "Still there?"}}`)
 	p.eval(`$t.shown('.panel .danger')[0].click()`) // behind the dialog
 	p.waitFor(`!document.querySelector('dialog[open]')`)
-	p.waitText(".outcome", "Cancelled")
+	p.waitText(".outcome", "Canceled")
 }

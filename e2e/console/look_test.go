@@ -85,7 +85,7 @@ const accessible = `(() => {
 	for (const e of document.querySelectorAll('[aria-describedby]')) for (const id of e.getAttribute('aria-describedby').split(' ')) if (!document.getElementById(id)) problems.push('no such description: ' + id);
 	if ($t.shown('main h1').length !== 1) problems.push($t.shown('main h1').length + ' h1');
 	const pen = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});
-	const rgba = (colour) => { pen.clearRect(0, 0, 1, 1); pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255]; };
+	const rgba = (color) => { pen.clearRect(0, 0, 1, 1); pen.fillStyle = color; pen.fillRect(0, 0, 1, 1); const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255]; };
 	const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
 	const background = (e) => {
 		const layers = [];
@@ -96,8 +96,8 @@ const accessible = `(() => {
 	const seen = new Set();
 	for (const e of $t.shown('body *')) {
 		if (e.closest('.sr-only, .skip, :disabled, svg, option') || ![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())) continue;
-		const style = getComputedStyle(e), below = background(e), colour = over(rgba(style.color), below);
-		const [a, b] = [light(colour), light(below)].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
+		const style = getComputedStyle(e), below = background(e), color = over(rgba(style.color), below);
+		const [a, b] = [light(color), light(below)].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
 		const key = e.className + style.color + below;
 		if (ratio < 4.5 && !seen.has(key)) problems.push('contrast ' + ratio.toFixed(2) + ': ' + e.tagName + '.' + e.className + ' ' + style.color + ' on ' + below + ' "' + e.textContent.slice(0, 30) + '"');
 		seen.add(key);

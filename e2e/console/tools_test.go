@@ -73,7 +73,7 @@ func TestFormSendsEveryKindOfField(t *testing.T) {
 
 	p.fill("count", "9")
 	p.fill("ratio", "0.25")
-	p.choose("colour", "7")
+	p.choose("color", "7")
 	p.choose("kind", "fixed")
 	p.eval(`const d = $t.field('day'); d.value = '2026-01-31'; d.dispatchEvent(new Event('input', {bubbles: true}))`)
 	p.fill("mail", "me@example.com")
@@ -100,7 +100,7 @@ func TestFormSendsEveryKindOfField(t *testing.T) {
 	p.fill("Value", "secret")
 	p.fill("anything", `{"deep": [9007199254740993]}`)
 	p.click("Run")
-	p.sent(`{"name":"abc","count":9,"ratio":0.25,"agree":false,"colour":7,"kind":"fixed","day":"2026-01-31","mail":"me@example.com",` +
+	p.sent(`{"name":"abc","count":9,"ratio":0.25,"agree":false,"color":7,"kind":"fixed","day":"2026-01-31","mail":"me@example.com",` +
 		`"note":"two\nlines","tags":["c","b"],"days":["tue"],"point":{"x":-1.5},"filter":{"depth":2},"target":{"title":"that one"},` +
 		`"tree":{"label":"root","children":[{"label":"leaf"}]},"env":{"KEY":"secret"},"anything":{"deep":[9007199254740993]}}`)
 }
@@ -188,7 +188,7 @@ func TestProgressIsShown(t *testing.T) {
 	p.click("Run")
 	p.waitFor(`document.querySelector('progress')?.position > 0 && $t.text('.progress').includes('%')`)
 	p.click("Cancel")
-	p.waitText(".outcome", "Cancelled")
+	p.waitText(".outcome", "Canceled")
 	p.waitFor(`$t.action('Run')`)
 	p.openLog()
 	p.waitText(".log-line", "of 1000")

@@ -62,7 +62,7 @@ async def converse(name, target, mode):
         async def cancel():
             try:
                 await asyncio.wait_for(tool("trigger-long-running-operation", {"duration": 30, "steps": 10}), 0.5)
-                raise AssertionError("it was not cancelled")
+                raise AssertionError("it was not canceled")
             except TimeoutError:
                 pass
             want("here" in text(await tool("echo", {"message": "still here"})), "no echo")

@@ -145,7 +145,7 @@ const (
 	stopped     outcome = "stopped during the call"
 	timedOut    outcome = "timed out"
 	broken      outcome = "connection broke"
-	cancelled   outcome = "cancelled"
+	canceled    outcome = "cancelled"
 	dropped     outcome = "dropped"
 	wrong       outcome = "wrong"
 	lost        outcome = "lost"
@@ -167,7 +167,7 @@ var reasons = []struct {
 func judge(c call, a answer, err error) outcome {
 	switch {
 	case errors.Is(err, errGivenUp):
-		return cancelled
+		return canceled
 	case errors.Is(err, errDropped):
 		return dropped
 	case err != nil:

@@ -119,7 +119,7 @@ func TestLaw(t *testing.T) {
 func TestLawOfRepeatedCalls(t *testing.T) {
 	c := plainCall(part{name: "test"}, victims[0])
 	l := newLedger()
-	l.note(entry{call: c, outcome: cancelled, begin: second(1), end: second(2)}, answer{}, nil)
+	l.note(entry{call: c, outcome: canceled, begin: second(1), end: second(2)}, answer{}, nil)
 	l.audit(newEvidence([]mcptest.Event{
 		event(mcptest.Got, c.Nonce, "test/anna", 1, 1), event(mcptest.Got, c.Nonce, "test/anna", 2, 1.5), event(mcptest.Got, "stranger", "test/anna", 2, 1.5),
 	}, nil))

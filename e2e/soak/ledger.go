@@ -68,7 +68,7 @@ func newLedger() *ledger { return &ledger{count: map[outcome]int{}} }
 // note records a finished call.
 func (l *ledger) note(e entry, a answer, err error) {
 	took := e.end.Sub(e.begin)
-	if e.outcome != ok && e.outcome != cancelled && e.outcome != dropped {
+	if e.outcome != ok && e.outcome != canceled && e.outcome != dropped {
 		e.text = fmt.Sprintf("%.300s%.300s", a.Result, a.Error)
 	}
 	l.mu.Lock()

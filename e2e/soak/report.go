@@ -85,7 +85,7 @@ func (s *soak) reportFaults() {
 func (s *soak) reportCalls() {
 	l := s.ledger
 	s.row("calls", "%d", len(l.entries))
-	for _, o := range []outcome{ok, unavailable, stopped, timedOut, broken, cancelled, dropped} {
+	for _, o := range []outcome{ok, unavailable, stopped, timedOut, broken, canceled, dropped} {
 		s.row(string(o), "%d", l.count[o])
 	}
 	s.row("results cut, then read to their end", "%d", l.cut)

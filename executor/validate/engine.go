@@ -90,7 +90,7 @@ func (refuser) LoadJSON() (any, error)               { return nil, errClosed }
 // 2020-12.
 type document struct {
 	root          *rule
-	modern        bool             // 2020-12
+	is2020        bool             // 2020-12
 	names         map[*rule]string // references to rules
 	definitions   map[string]any
 	inexpressible bool // the draft has no keyword for something
@@ -136,7 +136,7 @@ func (d *document) body(r *rule) any {
 	if r.never {
 		return false
 	}
-	if !d.modern && (r.unevaluatedProperties != nil || r.unevaluatedItems != nil || r.minContains != nil || r.maxContains != nil) {
+	if !d.is2020 && (r.unevaluatedProperties != nil || r.unevaluatedItems != nil || r.minContains != nil || r.maxContains != nil) {
 		d.inexpressible = true
 	}
 	out := map[string]any{}
@@ -190,7 +190,7 @@ func (d *document) list(rules []*rule) []any {
 // items writes the rules for the items of an array, which 2020-12 has renamed.
 func (d *document) items(r *rule, out map[string]any) {
 	first, others := "items", "additionalItems"
-	if d.modern {
+	if d.is2020 {
 		first, others = "prefixItems", "items"
 	}
 	if len(r.prefixItems) == 0 {
@@ -208,14 +208,14 @@ func (d *document) items(r *rule, out map[string]any) {
 func (d *document) siblings(r *rule, out map[string]any) {
 	var all []any
 	for _, keyword := range []string{"dependentRequired", "dependentSchemas"} {
-		if value, ok := out[keyword]; ok && !d.modern {
+		if value, ok := out[keyword]; ok && !d.is2020 {
 			all = append(all, map[string]any{"dependencies": value})
 			delete(out, keyword)
 		}
 	}
 	if r.ref != nil {
 		reference := d.reference(r.ref)
-		if d.modern || len(out) == 0 && len(all) == 0 {
+		if d.is2020 || len(out) == 0 && len(all) == 0 {
 			out["$ref"] = reference
 		} else {
 			all = append(all, map[string]any{"$ref": reference})

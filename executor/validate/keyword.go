@@ -125,7 +125,7 @@ func (r *reducer) items(out *rule, n rawjson.Node) {
 	switch prefix := n.Get("prefixItems").Kind(); {
 	case n.Get("items").Kind() == '[':
 		known = len(first) > 0
-	case r.draft < modern:
+	case r.draft < since2019:
 		first = nil
 	default:
 		known = prefix == '[' || prefix == 'n' || prefix == 0

@@ -52,7 +52,7 @@ func checkLaws(t *testing.T, seed uint64) {
 	raw := encoded(t, r.document())
 	plain := decoded(t, raw).(map[string]any)
 	s := newFor(raw)
-	accepts, err := compileSanthosh(plain, modern)
+	accepts, err := compileSanthosh(plain, since2019)
 	engines := []*engine{}
 	for dialect, draft := range map[string]schema.Draft{"http://json-schema.org/draft-07/schema": schema.Draft7, "https://json-schema.org/draft/2020-12/schema": schema.Draft2020} {
 		plain["$schema"] = dialect
@@ -88,7 +88,7 @@ func checkLaws(t *testing.T, seed uint64) {
 		// The libraries and the explainer are of one opinion. A note is one line.
 		for _, e := range engines {
 			if found := e.rule.explain(value, nil); e.accepts(value) != (len(found) == 0) {
-				t.Errorf("seed %d: %s on %s: library says %v, found %v", seed, written(t, e.rule, modern), text, e.accepts(value), found)
+				t.Errorf("seed %d: %s on %s: library says %v, found %v", seed, written(t, e.rule, since2019), text, e.accepts(value), found)
 			}
 			checkCount(t, seed, e, value)
 			for _, note := range e.notes(value) {
@@ -104,7 +104,7 @@ func checkLaws(t *testing.T, seed uint64) {
 // except for members that are not evaluated.
 func checkCount(t *testing.T, seed uint64, e *engine, value any) {
 	t.Helper()
-	schema, text := written(t, e.rule, modern), encoded(t, value)
+	schema, text := written(t, e.rule, since2019), encoded(t, value)
 	isValid := e.rule.matches(value)
 	m := meter{ctx: context.Background(), left: maxSteps}
 	if ok := m.rule(e.rule, value, place{}); ok && isValid != (m.wrong == 0) {
@@ -113,16 +113,16 @@ func checkCount(t *testing.T, seed uint64, e *engine, value any) {
 	some := m.affordable(e.rule.parts(value, map[*rule]bool{}))
 	fits := some.matches(value)
 	if isValid && !fits || !isValid && fits && !strings.Contains(schema, "unevaluated") {
-		t.Errorf("seed %d: %s on %s: valid is %v, but for the parts %s %v", seed, schema, text, isValid, written(t, some, modern), fits)
+		t.Errorf("seed %d: %s on %s: valid is %v, but for the parts %s %v", seed, schema, text, isValid, written(t, some, since2019), fits)
 	}
 	if accepts := compileRule(some); accepts != nil && accepts(value) != fits {
-		t.Errorf("seed %d: %s on %s: valid is %v, but not for gojsonschema", seed, written(t, some, modern), text, fits)
+		t.Errorf("seed %d: %s on %s: valid is %v, but not for gojsonschema", seed, written(t, some, since2019), text, fits)
 	}
 }
 
 // written is a rule as JSON Schema.
 func written(t *testing.T, r *rule, draft schema.Draft) string {
-	return encoded(t, (&document{root: r, modern: draft >= modern}).whole())
+	return encoded(t, (&document{root: r, is2020: draft >= since2019}).whole())
 }
 
 // pointersForAnchors replaces the anchors that maker.document defines.

@@ -81,9 +81,9 @@ type keyword struct {
 	field func(*rule) any // a pointer to the field
 }
 
-// modern is the first of the drafts that are treated alike: 2019-09 is rewritten as
+// since2019 is the first of the drafts that are treated alike: 2019-09 is rewritten as
 // 2020-12.
-const modern = schema.Draft2019
+const since2019 = schema.Draft2019
 
 // keywords are the keywords that are judged, together with references, items and
 // dependencies, which reducer reads apart. All others are dropped: annotations
@@ -104,18 +104,18 @@ var keywords = map[string]keyword{
 	"properties":            {0, func(r *rule) any { return &r.properties }},
 	"patternProperties":     {0, func(r *rule) any { return &r.patternProperties }},
 	"additionalProperties":  {0, func(r *rule) any { return &r.additionalProperties }},
-	"unevaluatedProperties": {modern, func(r *rule) any { return &r.unevaluatedProperties }},
+	"unevaluatedProperties": {since2019, func(r *rule) any { return &r.unevaluatedProperties }},
 	"propertyNames":         {schema.Draft6, func(r *rule) any { return &r.propertyNames }},
 	"required":              {0, func(r *rule) any { return &r.required }},
-	"dependentRequired":     {modern, func(r *rule) any { return &r.dependentRequired }},
-	"dependentSchemas":      {modern, func(r *rule) any { return &r.dependentSchemas }},
+	"dependentRequired":     {since2019, func(r *rule) any { return &r.dependentRequired }},
+	"dependentSchemas":      {since2019, func(r *rule) any { return &r.dependentSchemas }},
 	"minProperties":         {0, func(r *rule) any { return &r.minProperties }},
 	"maxProperties":         {0, func(r *rule) any { return &r.maxProperties }},
 
-	"unevaluatedItems": {modern, func(r *rule) any { return &r.unevaluatedItems }},
+	"unevaluatedItems": {since2019, func(r *rule) any { return &r.unevaluatedItems }},
 	"contains":         {schema.Draft6, func(r *rule) any { return &r.contains }},
-	"minContains":      {modern, func(r *rule) any { return &r.minContains }},
-	"maxContains":      {modern, func(r *rule) any { return &r.maxContains }},
+	"minContains":      {since2019, func(r *rule) any { return &r.minContains }},
+	"maxContains":      {since2019, func(r *rule) any { return &r.maxContains }},
 	"minItems":         {0, func(r *rule) any { return &r.minItems }},
 	"maxItems":         {0, func(r *rule) any { return &r.maxItems }},
 	"uniqueItems":      {0, func(r *rule) any { return &r.uniqueItems }},

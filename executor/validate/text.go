@@ -113,7 +113,7 @@ func appendHead(b []byte, v any, n int) []byte {
 }
 
 // showRule returns a rule as JSON Schema, shortened.
-func showRule(r *rule) string { return show((&document{root: r, modern: true, isShown: true}).body(r)) }
+func showRule(r *rule) string { return show((&document{root: r, is2020: true, isShown: true}).body(r)) }
 
 // clip shortens a text to n characters and escapes unprintable ones.
 func clip(s string, n int) string {

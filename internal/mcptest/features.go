@@ -96,8 +96,8 @@ func (s *server) ask(c call) {
 	select {
 	case reply := <-answer:
 		s.text(c.ID, reply)
-	case <-c.cancelled:
-		s.notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%q,"reason":"the call was cancelled"}`, id))
+	case <-c.canceled:
+		s.notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%q,"reason":"the call was canceled"}`, id))
 	}
 }
 

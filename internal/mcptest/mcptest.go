@@ -78,7 +78,7 @@ type server struct {
 	full         bool
 	name         string
 	askRoots     bool
-	modern       bool
+	only2026     bool
 	both         bool
 	exitOn       string
 	countCalls   bool
@@ -125,7 +125,7 @@ func parse(args []string) (*server, error) {
 	flags.BoolVar(&s.full, "full", false, "have prompts, resources, completion and logging")
 	flags.StringVar(&s.name, "name", "test", "a name that no other server has")
 	flags.BoolVar(&s.askRoots, "ask-roots", false, "request the roots after initialize, and write them to stderr")
-	flags.BoolVar(&s.modern, "modern", false, "support only 2026-07-28")
+	flags.BoolVar(&s.only2026, "only-2026", false, "support only 2026-07-28")
 	flags.BoolVar(&s.both, "both", false, "support 2026-07-28 as well as earlier revisions")
 	flags.StringVar(&s.exitOn, "exit-on", "", "exit when this method is called")
 	flags.IntVar(&s.long, "long-line", 0, "write a line of this many bytes at the start")
@@ -254,13 +254,13 @@ func (s *server) cancel(params json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if done := s.cancels[id]; done != nil {
-		fmt.Fprintln(os.Stderr, "cancelled", id)
+		fmt.Fprintln(os.Stderr, "canceled", id)
 		close(done)
 		delete(s.cancels, id)
 	}
 }
 
-func (s *server) handleRequest(m message, cancelled chan struct{}) {
+func (s *server) handleRequest(m message, canceled chan struct{}) {
 	if s.report {
 		fmt.Fprintln(os.Stderr, "got", m.Method)
 	}
@@ -279,7 +279,7 @@ func (s *server) handleRequest(m message, cancelled chan struct{}) {
 		s.fail(m.ID, -32050, "refused on purpose", `{"why":"test"}`)
 		return
 	}
-	if s.handle2026(m, cancelled) {
+	if s.handle2026(m, canceled) {
 		return
 	}
 	if s.scripted(m) {
@@ -294,7 +294,7 @@ func (s *server) handleRequest(m message, cancelled chan struct{}) {
 	case "tools/list":
 		s.result(m.ID, s.listTools(m.Params))
 	case "tools/call":
-		s.call(m, cancelled)
+		s.call(m, canceled)
 	default:
 		if !s.feature(m) {
 			s.fail(m.ID, -32601, "no method "+m.Method, "")

@@ -22,10 +22,10 @@ type tool struct {
 // call is a call of a tool.
 type call struct {
 	message
-	args      arguments
-	raw       json.RawMessage // the arguments as they came
-	token     json.RawMessage // the progress token
-	cancelled chan struct{}
+	args     arguments
+	raw      json.RawMessage // the arguments as they came
+	token    json.RawMessage // the progress token
+	canceled chan struct{}
 }
 
 // arguments has the arguments of all tools.
@@ -101,7 +101,7 @@ func (s *server) page(all []string, params json.RawMessage) string {
 	return `{"tools":[` + strings.Join(all[from:to], ",") + `]` + next + `}`
 }
 
-func (s *server) call(m message, cancelled chan struct{}) {
+func (s *server) call(m message, canceled chan struct{}) {
 	p := decode[struct {
 		Name      string
 		Arguments json.RawMessage
@@ -115,7 +115,7 @@ func (s *server) call(m message, cancelled chan struct{}) {
 		s.text(m.ID, strconv.Itoa(calls))
 		return
 	}
-	c := call{m, decode[arguments](p.Arguments), p.Arguments, p.Meta.ProgressToken, cancelled}
+	c := call{m, decode[arguments](p.Arguments), p.Arguments, p.Meta.ProgressToken, canceled}
 	for _, t := range s.tools() {
 		if t.name == p.Name {
 			t.run(s, c)
@@ -146,7 +146,7 @@ func (s *server) sleep(c call) {
 	select {
 	case <-time.After(time.Duration(c.args.MS) * time.Millisecond):
 		s.text(c.ID, c.args.Text)
-	case <-c.cancelled:
+	case <-c.canceled:
 	}
 }
 

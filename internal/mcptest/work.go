@@ -23,7 +23,7 @@ func (s *server) work(c call) {
 	for i := range max(w.Steps, 1) {
 		select {
 		case <-time.After(time.Duration(w.MS) * time.Millisecond / time.Duration(max(w.Steps, 1))):
-		case <-c.cancelled:
+		case <-c.canceled:
 			return
 		}
 		if i < w.Steps {
@@ -66,7 +66,7 @@ func (s *server) fault(c call) {
 	case "answer twice":
 		s.text(c.ID, "the first answer")
 	case "answer late":
-		<-c.cancelled
+		<-c.canceled
 		s.text(c.ID, "too late")
 		s.notify("notifications/message", `{"level":"info","data":"answered late"}`)
 		return

@@ -41,8 +41,8 @@ type Handler interface {
 	TimedOut(c *Call, l Limit) error
 	// Lost returns the error for a call whose connection was closed for that reason.
 	Lost(reason error) error
-	// Cancelled returns the cause for a request that the peer cancelled.
-	Cancelled(reason string) error
+	// Canceled returns the cause for a request that the peer canceled.
+	Canceled(reason string) error
 }
 
 // BasicHandler is a Handler without special needs. Others may embed it.
@@ -62,9 +62,9 @@ func (BasicHandler) TimedOut(*Call, Limit) error { return context.DeadlineExceed
 // Lost implements Handler.
 func (BasicHandler) Lost(reason error) error { return reason }
 
-// Cancelled implements Handler.
-func (BasicHandler) Cancelled(reason string) error {
-	return errors.New(cmp.Or(reason, "cancelled"))
+// Canceled implements Handler.
+func (BasicHandler) Canceled(reason string) error {
+	return errors.New(cmp.Or(reason, "canceled"))
 }
 
 // Limit is a time limit of a call.
@@ -138,7 +138,7 @@ type Call struct {
 }
 
 // Go sends a request. Unless it fails, done gets the end of the call, perhaps before
-// Go returns. The call is cancelled at the peer when ctx ends.
+// Go returns. The call is canceled at the peer when ctx ends.
 func (c *Conn) Go(ctx context.Context, r Request, done Done) error {
 	now := time.Now()
 	call := &Call{Request: r, done: done, begun: now, moved: now}
@@ -249,7 +249,7 @@ func (c *Conn) Receive(m Message, line Line) bool {
 	case m.Method == "notifications/progress":
 		c.progressed(m.Params)
 	case m.Method == "notifications/cancelled":
-		c.cancelled(m.Params)
+		c.canceled(m.Params)
 	default:
 		return false
 	}
@@ -293,14 +293,14 @@ func (c *Conn) progressed(params []byte) {
 	}
 }
 
-// cancelled cancels the peer's request that a notification names.
-func (c *Conn) cancelled(params []byte) {
+// canceled cancels the peer's request that a notification names.
+func (c *Conn) canceled(params []byte) {
 	reason, _ := rawjson.String(rawjson.Get(params, "reason"))
 	c.mu.Lock()
 	in := c.inFlight.request(rawjson.Get(params, "requestId"))
 	c.mu.Unlock()
 	if in != nil {
-		in.Cancel(c.handler.Cancelled(reason))
+		in.Cancel(c.handler.Canceled(reason))
 	}
 }
 

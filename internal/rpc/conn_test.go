@@ -50,7 +50,7 @@ func (p *peer) TimedOut(_ *Call, l Limit) error {
 
 func (p *peer) Lost(reason error) error { return fmt.Errorf("lost: %w", reason) }
 
-func (p *peer) Cancelled(reason string) error { return errors.New("cancelled: " + reason) }
+func (p *peer) Canceled(reason string) error { return errors.New("canceled: " + reason) }
 
 // say hands a message of the peer to the Conn.
 func (p *peer) say(line string) {

@@ -22,9 +22,9 @@ type plainHandler struct{}
 func (plainHandler) Result(_ *Call, m Message) ([]byte, error) { return m.Result, nil }
 func (plainHandler) TimedOut(*Call, Limit) error               { return context.DeadlineExceeded }
 func (plainHandler) Lost(reason error) error                   { return reason }
-func (plainHandler) Cancelled(string) error                    { return errCancelled }
+func (plainHandler) Canceled(string) error                     { return errCanceled }
 
-var errCancelled = errors.New("cancelled by the peer")
+var errCanceled = errors.New("canceled by the peer")
 
 func newTestConn() *Conn {
 	return NewConn(ConnOptions{Handler: plainHandler{}, Send: func([]byte) error { return nil }, Log: zerolog.Nop()})
@@ -42,7 +42,7 @@ func TestAbandonedCallsHoldNothing(t *testing.T) {
 	if err := c.Go(ctx, Request{Method: "m", Params: params, Tag: tag, Remember: Remember{Abandoned: "A"}}, func(Result, error) { close(ended) }); err != nil {
 		t.Fatal(err)
 	}
-	cancel(errCancelled)
+	cancel(errCanceled)
 	<-ended
 	if got := c.Snapshot().Abandoned; len(got) != 1 || got[1] != "A" {
 		t.Errorf("remembered: %v", got)
@@ -80,12 +80,12 @@ func TestRequestsWithTheSameID(t *testing.T) {
 	}
 	m := Message{Method: "notifications/cancelled", Params: []byte(`{"requestId":1}`)}
 	c.Receive(m, Line{})
-	if !all[2].IsCancelledBy(errCancelled) || all[0].IsCancelledBy(errCancelled) {
+	if !all[2].IsCanceledBy(errCanceled) || all[0].IsCanceledBy(errCanceled) {
 		t.Error("a cancellation does not end the newest request")
 	}
 	all[2].End()
 	c.Close(errLost)
-	if !all[0].IsCancelledBy(errLost) || !errors.Is(context.Cause(all[0]), errLost) {
+	if !all[0].IsCanceledBy(errLost) || !errors.Is(context.Cause(all[0]), errLost) {
 		t.Error("the oldest request does not end with the connection")
 	}
 	all[0].End()
@@ -96,7 +96,7 @@ func TestRequestsWithTheSameID(t *testing.T) {
 
 var errLost = errors.New("the connection is lost")
 
-// TestEveryCallEndsOnce: a call ends once, whether it is answered, cancelled, timed
+// TestEveryCallEndsOnce: a call ends once, whether it is answered, canceled, timed
 // out, refused or lost, and whichever of these happen at the same time. A
 // cancellation never overtakes its call.
 func TestEveryCallEndsOnce(t *testing.T) {
@@ -142,7 +142,7 @@ func TestEveryCallEndsOnce(t *testing.T) {
 			started.Go(func() {
 				in, _ := peer.Begin(context.Background(), []byte(strconv.Itoa(i)), 0)
 				if i%2 == 0 {
-					time.AfterFunc(time.Duration(i%10)*10*time.Microsecond, func() { in.Cancel(errCancelled) })
+					time.AfterFunc(time.Duration(i%10)*10*time.Microsecond, func() { in.Cancel(errCanceled) })
 				}
 				err := c.Go(in, Request{Method: "m", Timeout: time.Duration(i%7+1) * 10 * time.Microsecond, Remember: Remember{Abandoned: "A", Ended: "A"}}, done)
 				if err != nil {

@@ -37,7 +37,7 @@ var ErrTooMany = errors.New("too many requests are unanswered")
 
 // Begin registers a request of the peer until End. At most limit requests are
 // registered; 0 means no limit. causes are the calls that the request may belong to:
-// when all of them are abandoned, it is cancelled.
+// when all of them are abandoned, it is canceled.
 func (c *Conn) Begin(parent context.Context, id []byte, limit int, causes ...*Call) (*Incoming, error) {
 	in := &Incoming{conn: c, id: string(id), parent: parent, causes: causes}
 	c.mu.Lock()
@@ -101,8 +101,8 @@ func (in *Incoming) end(cause error) (hook func(cause error)) {
 	return in.hook
 }
 
-// IsCancelledBy reports whether the request has ended for that cause.
-func (in *Incoming) IsCancelledBy(cause error) bool {
+// IsCanceledBy reports whether the request has ended for that cause.
+func (in *Incoming) IsCanceledBy(cause error) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.ended && errors.Is(in.cause, cause)

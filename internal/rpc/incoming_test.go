@@ -13,7 +13,7 @@ import (
 // with it.
 func TestConnIncoming(t *testing.T) {
 	for want, end := range map[string]func(p *peer){
-		"cancelled: enough": func(p *peer) {
+		"canceled: enough": func(p *peer) {
 			p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"enough"}}`)
 		},
 		"over": func(p *peer) { p.Close(errors.New("over")) },
@@ -39,7 +39,7 @@ func TestConnIncoming(t *testing.T) {
 	}
 }
 
-// TestConnOrphans: a request of the peer is cancelled when every call that it may
+// TestConnOrphans: a request of the peer is canceled when every call that it may
 // belong to was abandoned, and not when one was answered.
 func TestConnOrphans(t *testing.T) {
 	p := newPeer("")

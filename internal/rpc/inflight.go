@@ -30,7 +30,7 @@ func (c *Conn) Context() context.Context { return c.ctx }
 func (c *Conn) Err() error { return context.Cause(c.ctx) }
 
 // Close ends the connection: every call fails, and every request of the peer is
-// cancelled. The first reason counts.
+// canceled. The first reason counts.
 func (c *Conn) Close(reason error) {
 	c.closeIf(reason, func() bool { return true })
 }

@@ -21,7 +21,7 @@ func TestRoomOfALine(t *testing.T) {
 	}
 	for _, row := range []struct {
 		name, line string
-		isLate     bool // the call was cancelled before
+		isLate     bool // the call was canceled before
 	}{
 		{"held", answer, false},
 		{"freed", answer, false},

@@ -104,13 +104,13 @@ func readEvents(r io.Reader, limits eventLimits, at *position, event func(name s
 // fieldBytes is the room for the name of a field.
 const fieldBytes = 64
 
-// isModernMessage reports whether a message is a request of 2026-07-28.
-func isModernMessage(message []byte) bool {
+// is2026Message reports whether a message is a request of 2026-07-28.
+func is2026Message(message []byte) bool {
 	return bytes.Contains(message, []byte(mcp.MetaKeyProtocolVersion))
 }
 
-// setModernHeaders sets the headers that 2026-07-28 requires.
-func setModernHeaders(h http.Header, message []byte) {
+// set2026Headers sets the headers that 2026-07-28 requires.
+func set2026Headers(h http.Header, message []byte) {
 	method, _ := rawjson.String(rawjson.Get(message, "method"))
 	params := rawjson.Get(message, "params")
 	version, _ := rawjson.String(rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaKeyProtocolVersion))

@@ -6,7 +6,7 @@ import (
 )
 
 // The headers of 2026-07-28 take plain ASCII alone.
-func TestModernHeadersOfANameThatIsNotPlain(t *testing.T) {
+func Test2026HeadersOfANameThatIsNotPlain(t *testing.T) {
 	for name, want := range map[string]string{
 		"plain":        "plain",
 		"Prüfung":      "=?base64?UHLDvGZ1bmc=?=",
@@ -15,7 +15,7 @@ func TestModernHeadersOfANameThatIsNotPlain(t *testing.T) {
 		"=?base64?x?=": "=?base64?PT9iYXNlNjQ/eD89?=",
 	} {
 		h := http.Header{}
-		setModernHeaders(h, []byte(`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"`+name+`","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`))
+		set2026Headers(h, []byte(`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"`+name+`","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`))
 		if got := h.Get("Mcp-Name"); got != want {
 			t.Errorf("%q: Mcp-Name is %q, want %q", name, got, want)
 		}
@@ -41,7 +41,7 @@ func TestParameterHeaders(t *testing.T) {
 		l := &httpLink{Options: Options{InputSchema: func(string) []byte { return []byte(c.schema) }}}
 		message := []byte(`{"jsonrpc":"2.0","id":1,"method":"` + c.method + `","params":{"name":"t","arguments":` + c.arguments + `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
 		h := http.Header{}
-		setModernHeaders(h, message)
+		set2026Headers(h, message)
 		l.setParameterHeaders(h, message)
 		if h.Get("Mcp-Param-Region") != c.region || h.Get("Mcp-Param-Big") != c.big || h.Get("Mcp-Param-Query") != "" {
 			t.Errorf("%s: headers %v", c.name, h)

@@ -60,7 +60,7 @@ const (
 	httpIdle             = 4                      // goroutines that wait for a request to post
 	httpNotifications    = 16                     // notifications and responses being posted
 	httpRetryLeast       = 100 * time.Millisecond // the shortest that the upstream can set
-	httpCancelled        = 5 * time.Second        // for a canceled request to end by itself
+	httpCanceled         = 5 * time.Second        // for a canceled request to end by itself
 	httpForgotten        = 2 * time.Second        // how long posted requests may still end by themselves after the session was forgotten
 )
 

@@ -101,7 +101,7 @@ func (l *httpLink) work(task func()) {
 // before the next message is posted.
 func (l *httpLink) sendOther(m outgoing) error {
 	if m.method == "notifications/cancelled" {
-		l.endCancelled(m.text)
+		l.endCanceled(m.text)
 	}
 	l.mu.Lock()
 	switch {
@@ -194,14 +194,14 @@ func (l *httpLink) isForgotten() bool {
 	return l.lost != nil
 }
 
-// endCancelled ends the request that a notification cancels, if the upstream does
+// endCanceled ends the request that a notification cancels, if the upstream does
 // not end it in time.
-func (l *httpLink) endCancelled(message []byte) {
+func (l *httpLink) endCanceled(message []byte) {
 	l.mu.Lock()
 	cancel := l.posts[string(rawjson.Get(rawjson.Get(message, "params"), "requestId"))]
 	l.mu.Unlock()
 	if cancel != nil {
-		time.AfterFunc(httpCancelled, cancel)
+		time.AfterFunc(httpCanceled, cancel)
 	}
 }
 
@@ -213,9 +213,9 @@ func (l *httpLink) post(ctx context.Context, m outgoing) {
 		l.fail(m.id, err)
 		return
 	}
-	if isModernMessage(m.text) {
+	if is2026Message(m.text) {
 		r.Header = r.Header.Clone()
-		setModernHeaders(r.Header, m.text)
+		set2026Headers(r.Header, m.text)
 		l.setParameterHeaders(r.Header, m.text)
 	}
 	response, err := l.client.Do(r)

@@ -474,7 +474,7 @@ func TestANotificationThatHangs(t *testing.T) {
 		}
 		begin := time.Now()
 		var end *CallEnd
-		if d := <-l.incoming; !errors.As(d.Err, &end) || string(end.ID) != "1" || time.Since(begin) != httpCancelled {
+		if d := <-l.incoming; !errors.As(d.Err, &end) || string(end.ID) != "1" || time.Since(begin) != httpCanceled {
 			t.Errorf("after %s: %v", time.Since(begin), d.Err)
 		}
 	})

@@ -103,7 +103,7 @@ func TestSlowDiscover(t *testing.T) {
 					}
 					return
 				}
-				if is2026 := u.Session.IsModern(); is2026 != c.is2026 {
+				if is2026 := u.Session.Is2026(); is2026 != c.is2026 {
 					t.Errorf("it speaks 2026-07-28: %t", is2026)
 				}
 				synctest.Wait()
@@ -127,7 +127,7 @@ func TestSlowDiscover(t *testing.T) {
 // TestSlowDiscoverOfAProcess: a process that is known to speak 2026-07-28 also gets initialize if
 // server/discover is slow, and is not started again.
 func TestSlowDiscoverOfAProcess(t *testing.T) {
-	f := registrytest.Modern()
+	f := registrytest.New2026()
 	quick := f.Script
 	inTime(t, f, func(t *testing.T, s *Supervisor) {
 		expect(t, s, f, Ready, 2) // it refused initialize

@@ -72,7 +72,7 @@ func (s *Session) list(ctx context.Context, k lists.Kind) ([]lists.Item, error) 
 // hasValidHeaders reports whether mcpx can repeat the arguments of a tool in headers, as the
 // tool wants (x-mcp-header). Only 2026-07-28 over HTTP has such headers.
 func (s *Session) hasValidHeaders(definition []byte) bool {
-	if !s.IsModern() || s.Config.URL == "" || !bytes.Contains(definition, []byte(`"x-mcp-header"`)) {
+	if !s.Is2026() || s.Config.URL == "" || !bytes.Contains(definition, []byte(`"x-mcp-header"`)) {
 		return true
 	}
 	return mcp.ValidateParamHeaderAnnotations(&mcp.Tool{RawInputSchema: rawjson.Get(definition, "inputSchema")}) == nil

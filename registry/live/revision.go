@@ -81,7 +81,7 @@ func (s *Supervisor) initialize(ctx context.Context, session *Session) (*Session
 		_ = session.abort(err)
 		return nil, nil, refusal
 	}
-	session.SpeakModern(handshake)
+	session.Speak2026(handshake)
 	return session, handshake, nil
 }
 
@@ -93,7 +93,7 @@ func (s *Supervisor) discover(ctx context.Context, session *Session) (*Session, 
 	case end := <-discovery.end:
 		switch {
 		case end.err == nil:
-			session.SpeakModern(end.result)
+			session.Speak2026(end.result)
 			return session, end.result, nil
 		case ctx.Err() != nil, session.IsOver(), !s.isWeb():
 			return nil, nil, session.abort(end.err)
@@ -124,7 +124,7 @@ func (s *Supervisor) race(ctx context.Context, first *Session, discovery handsha
 		select {
 		case end := <-discovery.end:
 			if end.err == nil {
-				first.SpeakModern(end.result)
+				first.Speak2026(end.result)
 				first.discard(second, initialization)
 				return first, end.result, nil
 			}
@@ -214,7 +214,7 @@ func (s *Session) discard(other *Session, h handshake) {
 // support others.
 func (s *Supervisor) remember(session *Session, handshake []byte) {
 	k := &known{server: softwareInfo(handshake)}
-	if session.IsModern() {
+	if session.Is2026() {
 		k.revision = mcp.ProtocolVersion20260728
 		s.base.known.Store(k)
 		return

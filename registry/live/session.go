@@ -72,8 +72,8 @@ func (s *Session) Notified(method string, params []byte, to []upstream.Client) {
 	s.supervisor.group.host.Notified(s, method, params, to)
 }
 
-// MaySpeakModern implements upstream.Host.
-func (s *Session) MaySpeakModern() bool { return !s.supervisor.base.known.Load().isEarlier }
+// MaySpeak2026 implements upstream.Host.
+func (s *Session) MaySpeak2026() bool { return !s.supervisor.base.known.Load().isEarlier }
 
 // SpeaksEarlier implements upstream.Host. The cache remembers it too.
 func (s *Session) SpeaksEarlier() {

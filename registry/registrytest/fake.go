@@ -221,9 +221,9 @@ func After(d time.Duration) {
 	synctest.Wait()
 }
 
-// Modern returns an upstream of 2026-07-28 that requires input of its client in each
+// New2026 returns an upstream of 2026-07-28 that requires input of its client in each
 // call.
-func Modern() *Fake {
+func New2026() *Fake {
 	return &Fake{Script: func(l *Link, method, id string, message []byte) (bool, error) {
 		result := map[string]string{
 			"server/discover": `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`,

@@ -64,7 +64,7 @@ func TestStreamsNameTheirCall(t *testing.T) {
 	})
 }
 
-// TestSubscriptionsAreNoCalls: a subscription that was cancelled makes no request
+// TestSubscriptionsAreNoCalls: a subscription that was canceled makes no request
 // uncertain.
 func TestSubscriptionsAreNoCalls(t *testing.T) {
 	inTime(t, func(t *testing.T, f fixture) {
@@ -93,7 +93,7 @@ func TestRequestsOfPastCalls(t *testing.T) {
 		"answered":  func(f fixture, id []byte, _ func() error) { f.peer.respond(id, done) },
 		"failed":    func(f fixture, id []byte, _ func() error) { f.peer.respond(id, `"error":{"code":1,"message":"no"}`) },
 		"malformed": func(f fixture, id []byte, _ func() error) { f.peer.respond(id, `"result":{},"error":{}`) },
-		"cancelled": func(_ fixture, _ []byte, cancel func() error) { _ = cancel() },
+		"canceled":  func(_ fixture, _ []byte, cancel func() error) { _ = cancel() },
 		"canceled, then answered": func(f fixture, id []byte, cancel func() error) {
 			_ = cancel()
 			f.peer.respond(id, done)

@@ -113,8 +113,8 @@ type Host interface {
 	// Denied returns the error of a call that was refused because a person must act first:
 	// sign in, or grant more access. It returns nil if no person must act.
 	Denied(f *link.Failure) error
-	// MaySpeakModern reports whether the upstream may support 2026-07-28.
-	MaySpeakModern() bool
+	// MaySpeak2026 reports whether the upstream may support 2026-07-28.
+	MaySpeak2026() bool
 	// SpeaksEarlier records that the upstream does not support 2026-07-28.
 	SpeaksEarlier()
 }

@@ -204,7 +204,7 @@ func (h *host) OnlyClient() Client         { return h.only }
 func (h *host) LogLevel() string           { return "warning" }
 func (h *host) Record(Direction, []byte)   {}
 func (h *host) Denied(*link.Failure) error { return nil }
-func (h *host) MaySpeakModern() bool       { return !h.isEarlier.Load() }
+func (h *host) MaySpeak2026() bool         { return !h.isEarlier.Load() }
 func (h *host) SpeaksEarlier()             { h.isEarlier.Store(true) }
 
 func (h *host) Subscriptions() []string {

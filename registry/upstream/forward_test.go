@@ -157,7 +157,7 @@ func TestRequestEndsWithItsCalls(t *testing.T) {
 		f.peer.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"2","reason":"no sesame"}}`)
 		waiting("cancelled", 2)
 		if got := f.peer.response("2"); !strings.Contains(got, "no ***") {
-			t.Errorf("the cancelled request got %s", got)
+			t.Errorf("the canceled request got %s", got)
 		}
 		for i, cancel := range cancels { // the second request may be for either of two calls
 			if err := cancel(); !errors.Is(err, errEnough) {
@@ -166,7 +166,7 @@ func TestRequestEndsWithItsCalls(t *testing.T) {
 			waiting(fmt.Sprint(i+1, " calls abandoned"), max(1-i, 0))
 		}
 		if n := len(f.peer.got("notifications/cancelled")); n != 3 {
-			t.Errorf("%d of 3 calls were cancelled at the upstream", n)
+			t.Errorf("%d of 3 calls were canceled at the upstream", n)
 		}
 	})
 }

@@ -10,11 +10,11 @@ import (
 	"mcpx/registry/link"
 )
 
-// IsModern reports whether the session speaks 2026-07-28.
-func (s *Session) IsModern() bool { return s.modern() != nil }
+// Is2026 reports whether the session speaks 2026-07-28.
+func (s *Session) Is2026() bool { return s.state2026() != nil }
 
-// modern returns the state of a session that speaks 2026-07-28, nil for others.
-func (s *Session) modern() *modern { return s.spoken.Load() }
+// state2026 returns the state of a session that speaks 2026-07-28, nil for others.
+func (s *Session) state2026() *state2026 { return s.spoken.Load() }
 
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.conn.Context().Done() }

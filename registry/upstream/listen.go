@@ -77,7 +77,7 @@ func (f *filterState) advance(generation int) {
 // that got the response to its subscription may change the resource at once.
 func (s *Session) waitListening(ctx context.Context, generation int) error {
 	limit := time.After(listenTime)
-	for f := &s.modern().filterState; ; {
+	for f := &s.state2026().filterState; ; {
 		f.mu.Lock()
 		acknowledged, news := f.acknowledged, f.news
 		f.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *Session) waitListening(ctx context.Context, generation int) error {
 // replaces it when the filter changes.
 func (s *Session) listen(capabilities []byte) {
 	for !s.IsOver() {
-		generation := s.modern().newest() // before the filter is read
+		generation := s.state2026().newest() // before the filter is read
 		s.listenTo(s.filter(capabilities), generation)
 	}
 }
@@ -137,7 +137,7 @@ func (s *Session) listenTo(filter []byte, generation int) {
 	defer request.Wait() // its cancellation is sent before the next request
 	defer cancel()
 	if filter == nil {
-		s.modern().acknowledge(generation)
+		s.state2026().acknowledge(generation)
 	} else {
 		request.Go(func() {
 			_, err := s.conn.Call(ctx, rpc.Request{
@@ -151,13 +151,13 @@ func (s *Session) listenTo(filter []byte, generation int) {
 		})
 	}
 	select {
-	case <-s.modern().changed:
+	case <-s.state2026().changed:
 	case <-s.Done():
 	case err := <-ended:
 		s.Log.Debug().Err(err).Msg("subscriptions/listen ended")
-		s.modern().fail(generation)
+		s.state2026().fail(generation)
 		select {
-		case <-s.modern().changed:
+		case <-s.state2026().changed:
 		case <-time.After(relistenPause):
 		case <-s.Done():
 		}
@@ -167,7 +167,7 @@ func (s *Session) listenTo(filter []byte, generation int) {
 // listening records that the upstream has acknowledged a filter. Lists that may have
 // changed before are read again.
 func (s *Session) listening(filter []byte, generation int) {
-	if !s.modern().acknowledge(generation) {
+	if !s.state2026().acknowledge(generation) {
 		return
 	}
 	for _, list := range Listable {

@@ -39,7 +39,7 @@ func listen(p *peer) *listener {
 	return l
 }
 
-// acknowledge acknowledges a request unless it was cancelled.
+// acknowledge acknowledges a request unless it was canceled.
 func (l *listener) acknowledge(m rpc.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *listener) listens() string {
 // TestSubscribeWaitsForTheUpstream: the request ends once the upstream has acknowledged the
 // new filter, so no update is missed.
 func TestSubscribeWaitsForTheUpstream(t *testing.T) {
-	modernSession(t, func(t *testing.T, f fixture) {
+	session2026(t, func(t *testing.T, f fixture) {
 		l := listen(f.peer)
 		l.takes = time.Second
 		change := func(method string) error {
@@ -110,7 +110,7 @@ func TestListsAfterABrokenStream(t *testing.T) {
 	const changed = "notifications/tools/list_changed"
 	inTime(t, func(t *testing.T, f fixture) {
 		l := listen(f.peer)
-		f.SpeakModern([]byte(`{"capabilities":{"tools":{"listChanged":true},"prompts":{}}}`))
+		f.Speak2026([]byte(`{"capabilities":{"tools":{"listChanged":true},"prompts":{}}}`))
 		after(time.Minute)
 		if got := f.host.heard(); got != nil {
 			t.Errorf("while it listens: %q", got)

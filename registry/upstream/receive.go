@@ -136,9 +136,9 @@ func (s *Session) Lost(reason error) error {
 	return e
 }
 
-// Cancelled implements rpc.Handler.
-func (s *Session) Cancelled(reason string) error {
-	return errors.New(cmp.Or(s.Host.Redact(reason), "the server has cancelled its request"))
+// Canceled implements rpc.Handler.
+func (s *Session) Canceled(reason string) error {
+	return errors.New(cmp.Or(s.Host.Redact(reason), "the server has canceled its request"))
 }
 
 // redactJSON returns any JSON value redacted, keys included.

@@ -46,7 +46,7 @@ func (s *Session) Initialize(ctx context.Context) ([]byte, error) {
 
 // Discover sends server/discover, and fails unless the upstream supports 2026-07-28.
 func (s *Session) Discover(ctx context.Context) ([]byte, error) {
-	request := rpc.Request{Method: "server/discover", Meta: modernMeta(s.Version)}
+	request := rpc.Request{Method: "server/discover", Meta: meta2026(s.Version)}
 	result, err := s.conn.Call(ctx, request)
 	var refused *rpc.Error
 	if errors.As(err, &refused) && refused.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION && supports(rawjson.Get(refused.Data, "supported")) {
@@ -69,10 +69,10 @@ func supports(versions []byte) bool {
 	})
 }
 
-// SpeakModern makes 2026-07-28 the revision of the session. It returns the generation of
+// Speak2026 makes 2026-07-28 the revision of the session. It returns the generation of
 // the first filter of subscriptions/listen.
-func (s *Session) SpeakModern(handshake []byte) (generation int) {
-	m := &modern{modernMeta(s.Version), filterState{changed: tasks.NewSignal(), news: make(chan struct{})}}
+func (s *Session) Speak2026(handshake []byte) (generation int) {
+	m := &state2026{meta2026(s.Version), filterState{changed: tasks.NewSignal(), news: make(chan struct{})}}
 	generation = m.request()
 	s.spoken.Store(m)
 	s.tasks.Go(func() { s.listen(rawjson.Get(handshake, "capabilities")) })
@@ -83,7 +83,7 @@ func (s *Session) SpeakModern(handshake []byte) (generation int) {
 // first call speaks it, and the upstream may speak it too.
 func (s *Session) mayUpgrade(c Client) bool {
 	client, ok := c.(InputClient)
-	if !ok || s.Config.Transport != config.TransportStdio || client.Revision() < mcp.ProtocolVersion20260728 || !s.Host.MaySpeakModern() {
+	if !ok || s.Config.Transport != config.TransportStdio || client.Revision() < mcp.ProtocolVersion20260728 || !s.Host.MaySpeak2026() {
 		return false
 	}
 	s.mu.Lock()
@@ -98,7 +98,7 @@ func (s *Session) upgrade(ctx context.Context) error {
 	defer cancel()
 	handshake, err := s.Discover(limited)
 	if err == nil {
-		return s.waitListening(ctx, s.SpeakModern(handshake))
+		return s.waitListening(ctx, s.Speak2026(handshake))
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -116,7 +116,7 @@ const revisionBytes = 200
 
 // Revision returns the revision of MCP that the session speaks.
 func (s *Session) Revision(handshake []byte) string {
-	if s.modern() != nil {
+	if s.state2026() != nil {
 		return mcp.ProtocolVersion20260728
 	}
 	revision, _ := rawjson.String(rawjson.Get(handshake, "protocolVersion"))

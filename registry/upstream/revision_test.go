@@ -19,8 +19,8 @@ func TestDiscover(t *testing.T) {
 		answers []string
 		want    string
 	}{
-		{"supports it", []string{supportsModern}, ""},
-		{"refuses once", []string{`"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}`, supportsModern}, ""},
+		{"supports it", []string{supports2026}, ""},
+		{"refuses once", []string{`"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}`, supports2026}, ""},
 		{"refuses it", []string{`"error":{"code":-32022,"message":"no","data":{"supported":["2025-11-25"]}}`}, "server/discover: no (-32022)"},
 		{"another error", []string{`"error":{"code":-1,"message":"no","data":{"supported":["2026-07-28"]}}`}, "server/discover: no (-1)"},
 		{"supports others", []string{`"result":{"supportedVersions":["2025-11-25"]}`}, `server/discover: it supports ["2025-11-25"], and not 2026-07-28`},
@@ -69,7 +69,7 @@ func TestUpgrade(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(t *testing.T, f fixture) {
 				f.Config.Transport = config.TransportStdio
-				f.peer.answer("server/discover", supportsModern, 0)
+				f.peer.answer("server/discover", supports2026, 0)
 				f.peer.answer("tools/call", done, 0)
 				listen(f.peer)
 				c.server(f)
@@ -92,8 +92,8 @@ func TestUpgrade(t *testing.T) {
 						sent = append(sent, m.Method)
 					}
 				}
-				if got := strings.Join(sent, " "); got != c.want || f.IsModern() != strings.Contains(got, "listen") || f.host.isEarlier.Load() != c.isEarlier {
-					t.Errorf("it got %q, speaks 2026-07-28: %t, is known not to: %t", got, f.IsModern(), f.host.isEarlier.Load())
+				if got := strings.Join(sent, " "); got != c.want || f.Is2026() != strings.Contains(got, "listen") || f.host.isEarlier.Load() != c.isEarlier {
+					t.Errorf("it got %q, speaks 2026-07-28: %t, is known not to: %t", got, f.Is2026(), f.host.isEarlier.Load())
 				}
 			})
 		})

@@ -34,7 +34,7 @@ const (
 
 // needsRoots reports whether a call must wait until the upstream has the client's roots.
 func (s *Session) needsRoots(c Client) bool {
-	if s.Owner != nil || c == nil || s.modern() != nil {
+	if s.Owner != nil || c == nil || s.state2026() != nil {
 		return false
 	}
 	s.mu.Lock()

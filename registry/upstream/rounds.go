@@ -21,8 +21,8 @@ import (
 // input_required. Changes are reported in one long response to subscriptions/listen.
 // Which revision an upstream speaks is decided in revision.go.
 
-// modern is the additional state of a session that speaks 2026-07-28.
-type modern struct {
+// state2026 is the additional state of a session that speaks 2026-07-28.
+type state2026 struct {
 	meta []byte // members of every request's _meta
 	filterState
 }
@@ -40,7 +40,7 @@ const corePrefix = "io.modelcontextprotocol/"
 // maxRounds bounds how often one call may require input of its client.
 const maxRounds = 10
 
-func modernMeta(version string) []byte {
+func meta2026(version string) []byte {
 	handshake := initializeParams(version)
 	meta := rawjson.AppendString([]byte(`{"`+mcp.MetaKeyProtocolVersion+`":`), mcp.ProtocolVersion20260728)
 	meta = rawjson.AppendMember(meta, mcp.MetaKeyClientInfo, rawjson.Get(handshake, "clientInfo"))
@@ -65,7 +65,7 @@ func withoutCoreKeys(meta []byte) []byte {
 // 2026-07-28 as mcpx sets them. The capabilities are those of the client, so that the upstream
 // requires no others. For its own requests mcpx declares all capabilities.
 func (s *Session) requestMeta(own []byte, client Client) []byte {
-	meta := s.modern().meta
+	meta := s.state2026().meta
 	for key, value := range rawjson.Members(withoutCoreKeys(own)) {
 		meta = rawjson.With(meta, key, value)
 	}
@@ -96,14 +96,14 @@ func (s *Session) goInRounds(ctx context.Context, r Request, l Limits, done rpc.
 	empty := rpc.NewResult([]byte("{}"))
 	switch r.Method {
 	case "resources/subscribe": // the filter of listen has all URIs
-		generation := s.modern().request()
+		generation := s.state2026().request()
 		go func() {
 			defer s.conn.Recover()
 			done(empty, s.waitListening(ctx, generation))
 		}()
 		return nil
 	case "resources/unsubscribe":
-		s.modern().request()
+		s.state2026().request()
 		done(empty, nil)
 		return nil
 	case "logging/setLevel":

@@ -13,19 +13,19 @@ import (
 	"mcpx/internal/rpc"
 )
 
-// supportsModern is the response of an upstream that supports 2026-07-28.
-const supportsModern = `"result":{"supportedVersions":["2025-11-25","2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`
+// supports2026 is the response of an upstream that supports 2026-07-28.
+const supports2026 = `"result":{"supportedVersions":["2025-11-25","2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`
 
-// modernSession runs a test of a session that speaks 2026-07-28.
-func modernSession(t *testing.T, test func(t *testing.T, f fixture)) {
+// session2026 runs a test of a session that speaks 2026-07-28.
+func session2026(t *testing.T, test func(t *testing.T, f fixture)) {
 	t.Helper()
 	inTime(t, func(t *testing.T, f fixture) {
-		f.peer.answer("server/discover", supportsModern, 0)
+		f.peer.answer("server/discover", supports2026, 0)
 		handshake, err := f.Discover(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.SpeakModern(handshake)
+		f.Speak2026(handshake)
 		synctest.Wait()
 		test(t, f)
 	})
@@ -62,7 +62,7 @@ func TestMetaOfRequests(t *testing.T) {
 		}
 		return rawjson.With(rawjson.Get(f.peer.got("tools/call")[0].Params, "_meta"), "progressToken", nil)
 	}
-	modernSession(t, func(t *testing.T, f fixture) {
+	session2026(t, func(t *testing.T, f fixture) {
 		meta := send(t, f)
 		for key, want := range map[string]string{
 			"trace":                                      "1",
@@ -114,7 +114,7 @@ func TestRounds(t *testing.T) {
 		{"too many rounds", one, maxRounds, oneInput, "the upstream required input more than 10 times"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			modernSession(t, func(t *testing.T, f fixture) {
+			session2026(t, func(t *testing.T, f fixture) {
 				requireInput(f.peer, c.rounds, c.inputs)
 				if _, err := f.call(t.Context(), c.client); text(err) != c.err {
 					t.Errorf("error %v, want %q", err, c.err)
@@ -154,7 +154,7 @@ func TestRoundsAreOneCall(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			modernSession(t, func(t *testing.T, f fixture) {
+			session2026(t, func(t *testing.T, f fixture) {
 				one := &client{id: "one"}
 				release := one.hold()
 				requireInput(f.peer, 1, oneInput)
@@ -181,7 +181,7 @@ func TestRoundsAreOneCall(t *testing.T) {
 
 // TestRoundsHaveOneLimit: max_timeout covers all rounds of a call together.
 func TestRoundsHaveOneLimit(t *testing.T) {
-	modernSession(t, func(t *testing.T, f fixture) {
+	session2026(t, func(t *testing.T, f fixture) {
 		requireInput(f.peer, 3, oneInput)
 		slow := &client{id: "one", reply: func(ctx context.Context) ([]byte, error) {
 			select {

@@ -25,10 +25,10 @@ import (
 type Session struct {
 	Options
 	conn   *rpc.Conn
-	spoken atomic.Pointer[modern] // the state for 2026-07-28; nil for earlier revisions
-	tasks  tasks.Group            // goroutines of the session; Close waits for them
-	rounds atomic.Int64           // calls of 2026-07-28, which may be between two rounds
-	warned sync.Once              // for the first message that is not JSON-RPC
+	spoken atomic.Pointer[state2026] // the state for 2026-07-28; nil for earlier revisions
+	tasks  tasks.Group               // goroutines of the session; Close waits for them
+	rounds atomic.Int64              // calls of 2026-07-28, which may be between two rounds
+	warned sync.Once                 // for the first message that is not JSON-RPC
 
 	preparing chan struct{} // full while the upstream is prepared for a call
 
@@ -86,10 +86,10 @@ type Limits struct{ Idle, Total time.Duration }
 
 // Go sends a request and never waits. done gets its end, unless Go fails. The end has one of
 // these errors: the upstream's own as a *rpc.Error, a *Lost, an *Unanswered, a
-// *Timeout, or the cause of ctx. In the last two cases the call is cancelled at the
+// *Timeout, or the cause of ctx. In the last two cases the call is canceled at the
 // upstream. MustPrepare must have returned false.
 func (s *Session) Go(ctx context.Context, r Request, l Limits, done rpc.Done) error {
-	if s.modern() != nil {
+	if s.state2026() != nil {
 		return s.goInRounds(ctx, r, l, done)
 	}
 	r.Meta = withoutCoreKeys(r.Meta)
@@ -135,7 +135,7 @@ func wait(send func(done rpc.Done) error) (rpc.Result, error) {
 // MustPrepare reports whether a call of the client must wait for a change: of the session's
 // revision, or of the roots that the upstream keeps.
 func (s *Session) MustPrepare(c Client) bool {
-	return c != nil && s.modern() == nil && (s.mayUpgrade(c) || s.needsRoots(c))
+	return c != nil && s.state2026() == nil && (s.mayUpgrade(c) || s.needsRoots(c))
 }
 
 // prepare prepares the upstream for a call of the client, one client at a time.
@@ -150,7 +150,7 @@ func (s *Session) prepare(ctx context.Context, c Client) error {
 		return rpc.ErrClosed
 	}
 	switch {
-	case s.modern() != nil: // another call has done it
+	case s.state2026() != nil: // another call has done it
 		return nil
 	case s.mayUpgrade(c):
 		return s.upgrade(ctx)
@@ -219,5 +219,5 @@ func (e *Timeout) Error() string {
 	if e.Key == "max_timeout" {
 		what = "no answer"
 	}
-	return fmt.Sprintf("server %q: timed out: %s within %s (its %q); the call was cancelled", e.Server, what, e.Limit, e.Key)
+	return fmt.Sprintf("server %q: timed out: %s within %s (its %q); the call was canceled", e.Server, what, e.Limit, e.Key)
 }

@@ -24,10 +24,10 @@ func TestLimitsOfCalls(t *testing.T) {
 		err             string
 	}{
 		{"just in time", time.Hour, time.Minute - 1, time.Minute - 1, ""},
-		{"idle", time.Hour, time.Hour, time.Minute, `server "a": timed out: no answer and no progress within 1m0s (its "timeout"); the call was cancelled`},
+		{"idle", time.Hour, time.Hour, time.Minute, `server "a": timed out: no answer and no progress within 1m0s (its "timeout"); the call was canceled`},
 		{"progress", 59 * time.Second, 10 * time.Minute, 10 * time.Minute, ""},
 		{"progress that is too rare", 61 * time.Second, 10 * time.Minute, time.Minute, `(its "timeout")`},
-		{"progress forever", 10 * time.Second, time.Hour, 15 * time.Minute, `server "a": timed out: no answer within 15m0s (its "max_timeout"); the call was cancelled`},
+		{"progress forever", 10 * time.Second, time.Hour, 15 * time.Minute, `server "a": timed out: no answer within 15m0s (its "max_timeout"); the call was canceled`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(t *testing.T, f fixture) {
@@ -48,8 +48,8 @@ func TestLimitsOfCalls(t *testing.T) {
 					t.Errorf("error %v, want %s", err, c.err)
 				}
 				synctest.Wait()
-				if cancelled := len(f.peer.got("notifications/cancelled")); (cancelled == 1) != (c.err != "") || cancelled > 1 {
-					t.Errorf("the upstream was notified %d times that the call is cancelled", cancelled)
+				if canceled := len(f.peer.got("notifications/cancelled")); (canceled == 1) != (c.err != "") || canceled > 1 {
+					t.Errorf("the upstream was notified %d times that the call is canceled", canceled)
 				}
 			})
 		})

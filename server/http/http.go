@@ -148,12 +148,12 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	switch {
 	case err != nil && !isArray(body):
 		h.times.writeJSON(w, server.InvalidMessage(m, err), http.StatusBadRequest)
-	case err == nil && server.IsModern(m.Params):
-		h.postModern(w, r, s, m)
+	case err == nil && server.Is2026(m.Params):
+		h.post2026(w, r, s, m)
 	case !isKnownVersion(r.Header.Get("Mcp-Protocol-Version")):
 		access.Refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+r.Header.Get("Mcp-Protocol-Version"))
-	case err == nil && isModernByHeader(r, m):
-		h.postModern(w, r, s, m)
+	case err == nil && is2026ByHeader(r, m):
+		h.post2026(w, r, s, m)
 	case h.Stateless:
 		h.postStateless(w, r, s, body)
 	case err == nil && m.IsRequest() && m.Method == "initialize":

@@ -191,9 +191,9 @@ func TestAskedClientLeaves(t *testing.T) {
 	}
 }
 
-// TestARequestBeginsAfterAllWereCancelled: when the drain time is over, calls that
-// waited for room must not take the place of those that were cancelled.
-func TestARequestBeginsAfterAllWereCancelled(t *testing.T) {
+// TestARequestBeginsAfterAllWereCanceled: when the drain time is over, calls that
+// waited for room must not take the place of those that were canceled.
+func TestARequestBeginsAfterAllWereCanceled(t *testing.T) {
 	all := newSessions(config.Limits{Sessions: 10, SessionIdle: time.Hour})
 	n := one(t, all)
 	n.useLegacySSE()
@@ -211,7 +211,7 @@ func TestARequestBeginsAfterAllWereCancelled(t *testing.T) {
 		t.Error("a call waits for room")
 	}
 	after, _ := n.client.Conn.Begin(context.Background(), []byte("2"), 0)
-	if !before.IsCancelledBy(server.ErrStopping) || !waiting.IsCancelledBy(server.ErrStopping) || !after.IsCancelledBy(server.ErrStopping) {
-		t.Error("a request was not cancelled")
+	if !before.IsCanceledBy(server.ErrStopping) || !waiting.IsCanceledBy(server.ErrStopping) || !after.IsCanceledBy(server.ErrStopping) {
+		t.Error("a request was not canceled")
 	}
 }

@@ -200,9 +200,9 @@ func TestAPageThatIsNotRead(t *testing.T) {
 	}
 }
 
-// TestCallsWithoutASessionAreCancelledAtTheEnd: they get the drain time, and then the
+// TestCallsWithoutASessionAreCanceledAtTheEnd: they get the drain time, and then the
 // reason.
-func TestCallsWithoutASessionAreCancelledAtTheEnd(t *testing.T) {
+func TestCallsWithoutASessionAreCanceledAtTheEnd(t *testing.T) {
 	for _, v := range []struct {
 		name, params string
 		stateless    bool

@@ -101,7 +101,7 @@ func request(method, params string) string {
 // result returns the answer to it.
 func result(result string) string { return `{"jsonrpc":"2.0","id":1,"result":` + result + `}` }
 
-// hang is a method that is answered only when its request is cancelled.
+// hang is a method that is answered only when its request is canceled.
 var hang server.Method = func(_ *server.Server, ctx context.Context, _ *server.Client, _ rpc.Message) ([]byte, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
@@ -178,7 +178,7 @@ func TestCallsOverlap(t *testing.T) {
 }
 
 // TestDrains: after the end of input, calls in flight get five seconds and are
-// then cancelled. The last answer ends the front.
+// then canceled. The last answer ends the front.
 func TestDrains(t *testing.T) {
 	const takes = 4 * time.Second
 	servertest.AddMethod(t, "test/hang", hang)
@@ -196,7 +196,7 @@ func TestDrains(t *testing.T) {
 			takes: {`{"jsonrpc":"2.0","id":2,"result":{}}`},
 			server.DrainTime: {
 				`{"jsonrpc":"2.0","id":2,"result":{}}`,
-				`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"mcpx is stopping; the call was cancelled"}}`,
+				`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"mcpx is stopping; the call was canceled"}}`,
 			},
 		} {
 			synctest.Test(t, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestTimeout(t *testing.T) {
 		f := serveWith(t, &Front{Server: servertest.Bare(), Limits: config.Limits{MessageBytes: 1 << 20}, Timeout: 2 * time.Second})
 		begin := time.Now()
 		f.say(request("test/hang", ""))
-		want := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no answer within 2s (cli.stdio.timeout); the call was cancelled"}}`
+		want := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no answer within 2s (cli.stdio.timeout); the call was canceled"}}`
 		if got := f.hear(); got != want || time.Since(begin) != 2*time.Second {
 			t.Errorf("after %v: %s, want %s", time.Since(begin), got, want)
 		}
@@ -326,7 +326,7 @@ func TestCancellationRightBehindTheRequest(t *testing.T) {
 		f.say(lines...)
 		_ = f.in.Close()
 		if got := f.rest(); got != nil {
-			t.Errorf("%d cancelled requests were answered, the first with %s", len(got), got[0])
+			t.Errorf("%d canceled requests were answered, the first with %s", len(got), got[0])
 		}
 		if err := <-f.done; err != nil {
 			t.Error(err)
@@ -482,7 +482,7 @@ func TestDrainsQueuedRequests(t *testing.T) {
 		synctest.Wait()
 		begin := time.Now()
 		f.stop()
-		const stopped = `"error":{"code":-32603,"message":"mcpx is stopping; the call was cancelled"}`
+		const stopped = `"error":{"code":-32603,"message":"mcpx is stopping; the call was canceled"}`
 		got := strings.Join(f.rest(), "\n")
 		if n := strings.Count(got, stopped); n != 22 || strings.Count(got, "\n") != 20 {
 			t.Errorf("%d requests are answered:\n%s", n, got)

@@ -62,7 +62,7 @@ func (c *caller) Request(ctx context.Context, method string, params []byte) ([]b
 func (c *caller) elicit(ctx context.Context, params []byte) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if ctx.Err() != nil { // cancelled while another form was shown
+	if ctx.Err() != nil { // canceled while another form was shown
 		return nil, ctx.Err()
 	}
 	defer c.status.Hold()()

@@ -28,7 +28,7 @@ type Terminal struct {
 }
 
 // ErrInterrupted is returned by a command that Ctrl-C ended.
-var ErrInterrupted = errors.New("interrupted; what was under way was cancelled")
+var ErrInterrupted = errors.New("interrupted; what was under way was canceled")
 
 // Output is stdout. It keeps the first error of writing, which is reported when the command
 // ends. So commands need not look at the error of every line that they print.

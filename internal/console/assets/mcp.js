@@ -23,9 +23,9 @@ export class HTTPError extends Error {
   }
 }
 
-export class Cancelled extends Error {
+export class Canceled extends Error {
   constructor() {
-    super('Cancelled');
+    super('Canceled');
   }
 }
 
@@ -93,7 +93,7 @@ export class Client {
    * @param {{progress?: (p: any) => void, signal?: AbortSignal, label?: string}} [options]
    */
   async request(method, params = {}, { progress, signal, label } = {}) {
-    if (signal?.aborted) throw new Cancelled();
+    if (signal?.aborted) throw new Canceled();
     const id = ++this.#lastID;
     if (progress) {
       params = { ...params, _meta: { ...params._meta, progressToken: id } };
@@ -104,8 +104,8 @@ export class Client {
     call.catch(() => {}); // nobody waits for it after a cancel
     return Promise.race([call, new Promise((_, reject) => {
       signal.addEventListener('abort', () => {
-        if (this.isOpen) this.notify('notifications/cancelled', { requestId: id, reason: 'cancelled in the console' }).catch(() => {});
-        reject(new Cancelled());
+        if (this.isOpen) this.notify('notifications/cancelled', { requestId: id, reason: 'canceled in the console' }).catch(() => {});
+        reject(new Canceled());
       });
     })]);
   }
@@ -140,7 +140,7 @@ export class Client {
   close() {
     this.pause();
     this.#withdraw();
-    this.#posts.abort(new Cancelled());
+    this.#posts.abort(new Canceled());
     this.#posts = new AbortController();
     if (this.session) fetch(this.#url, { method: 'DELETE', headers: this.#headers(), keepalive: true }).catch(() => {});
     this.session = this.#version = '';
@@ -154,7 +154,7 @@ export class Client {
 
   async #exchange(message, { label, signal }, again = true) {
     await this.#opening; // wait for the new session
-    if (signal?.aborted || !this.isOpen) throw new Cancelled();
+    if (signal?.aborted || !this.isOpen) throw new Canceled();
     const { session } = this;
     const response = await this.#post(message);
     if (response.status === 404 && session && again) { // the server has forgotten the session and done nothing
@@ -165,7 +165,7 @@ export class Client {
   }
 
   async #answer(response, id, label) {
-    if (response.status === 202) throw new Cancelled();
+    if (response.status === 202) throw new Canceled();
     for await (const m of messages(response)) {
       this.#hooks.message?.(true, m);
       if (m.method || m.id !== id && response.ok) this.#take(m, label);

@@ -2,7 +2,7 @@
 
 import { announce, duration } from './dom.js';
 import { stringify } from './json.js';
-import { Cancelled } from './mcp.js';
+import { Canceled } from './mcp.js';
 import { secretNames } from './schema.js';
 import { request } from './session.js';
 import { emit, itemLink, remember, state } from './store.js';
@@ -59,7 +59,7 @@ async function perform(run, signal) {
     run.outcome = run.result?.isError ? 'error' : 'ok';
   } catch (error) {
     run.error = error;
-    run.outcome = error instanceof Cancelled ? 'cancelled' : 'failed';
+    run.outcome = error instanceof Canceled ? 'cancelled' : 'failed';
   }
   running.delete(run);
   run.ms = performance.now() - begin;
@@ -77,7 +77,7 @@ function withoutSecrets({ raw }, args) {
   return Object.fromEntries(Object.entries(args).filter(([name]) => !secrets.includes(name)));
 }
 
-export const OUTCOMES = { running: 'Running', ok: 'Success', error: 'Tool error', failed: 'Failed', cancelled: 'Cancelled' };
+export const OUTCOMES = { running: 'Running', ok: 'Success', error: 'Tool error', failed: 'Failed', cancelled: 'Canceled' };
 
 /** The arguments for the next view of an item, and whether to run it at once. */
 export const prepared = new Map();

@@ -1,6 +1,6 @@
 /** The page's client session with mcpx: its lists, their changes, and its state. */
 
-import { Cancelled, Client, HTTPError, RPCError } from './mcp.js';
+import { Canceled, Client, HTTPError, RPCError } from './mcp.js';
 import { maskSecrets } from './schema.js';
 import { isFailing, stateName } from './states.js';
 import { emit, note, once, recordMessage, schemas, servers, state } from './store.js';
@@ -25,7 +25,7 @@ export async function request(method, params, options) {
   while (!state.schema) await new Promise((resolve) => once('status', resolve)); // the page has just opened
   const { schema } = state;
   if (!client?.isOpen) await openSchema(schema);
-  if (state.schema !== schema) throw new Cancelled(); // the user has changed the schema
+  if (state.schema !== schema) throw new Canceled(); // the user has changed the schema
   return client.request(method, params, options);
 }
 
@@ -206,7 +206,7 @@ function connected(connection, problem = '') {
 
 /** Reports a failure, unless it belongs to a schema that is no longer shown. */
 function lost(error, of = client) {
-  if (of !== client || error instanceof Cancelled) return;
+  if (of !== client || error instanceof Canceled) return;
   if (error instanceof RPCError) return note({ kind: 'session', level: 'error', from: 'mcpx', text: error.message });
   if (!(error instanceof HTTPError)) return connected('offline'); // fetch gives no details
   connected(error.status === 401 ? 'unauthorized' : 'failed', error.message);

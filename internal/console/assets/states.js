@@ -3,7 +3,7 @@
 /** The groups of servers, those that need help first. */
 const GROUPS = ['Failed', 'Needs sign-in', 'Starting', 'Ready', 'Idle', 'Stopped', 'Disabled'];
 
-/** Each state: its word, its colour, and its group. A server that waits has failed, and will be tried again. */
+/** Each state: its word, its color, and its group. A server that waits has failed, and will be tried again. */
 const STATES = {
   failed: ['Failed', 'failed', 0],
   waiting: ['Failed', 'failed', 0],

@@ -68,11 +68,11 @@ func TestMetrics(t *testing.T) {
 // that clients invent must not become time series, however their calls end.
 func TestMetricLabels(t *testing.T) {
 	m, e := start(t)
-	cancelled, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	late, stop := context.WithTimeout(t.Context(), -1)
 	defer stop()
-	for _, ctx := range []context.Context{t.Context(), cancelled, late} {
+	for _, ctx := range []context.Context{t.Context(), canceled, late} {
 		_, _ = e.Call(ctx, executor.Call{Server: "invented", Tool: "invented"})
 		_, _ = e.Call(ctx, executor.Call{Tool: "invented__invented"})
 		_, _ = e.Call(ctx, executor.Call{Server: executor.Builtin, Tool: "invented"})

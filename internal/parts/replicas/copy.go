@@ -79,12 +79,12 @@ var (
 // forAllCopies are the methods that every copy of a session must handle.
 var forAllCopies = map[string]bool{"logging/setLevel": true, "resources/unsubscribe": true, "notifications/roots/list_changed": true}
 
-const methodCancelled = "notifications/cancelled"
+const methodCanceled = "notifications/cancelled"
 
 // mayForward reports whether replicas forward such messages of a client. Whoever can write to
 // the store can send them, so no other is accepted: nobody calls tools through the store.
 func mayForward(m rpc.Message) bool {
-	return m.IsResponse() || forAllCopies[m.Method] || m.Method == methodCancelled
+	return m.IsResponse() || forAllCopies[m.Method] || m.Method == methodCanceled
 }
 
 // Forward implements httpfront.Copy. A batch that is too long is refused, so nobody gets a part
@@ -128,7 +128,7 @@ func (c *sessionCopy) forward(m rpc.Message, text []byte) error {
 			p.set(levelKey, c, level)
 		}
 		_ = p.publish(received)
-	case m.Method == methodCancelled && !client.Conn.IsIncoming(rawjson.Get(m.Params, "requestId")):
+	case m.Method == methodCanceled && !client.Conn.IsIncoming(rawjson.Get(m.Params, "requestId")):
 		_ = p.publish(received)
 	}
 	return nil

@@ -100,7 +100,7 @@ func searchFor(query string) string {
 }
 
 func TestSearch(t *testing.T) {
-	const definition = `{"name":"paint","inputSchema":{"properties":{"colour":{"description":"The hue of a rhinoceros"}}}}`
+	const definition = `{"name":"paint","inputSchema":{"properties":{"color":{"description":"The hue of a rhinoceros"}}}}`
 	paint := live.NewUpstream("late", []lists.Item{{Key: "paint", Raw: []byte(definition)}}).Tool("paint")
 	b := start(t, nil,
 		servertest.Upstream(t, "issues", toolsFile(t,

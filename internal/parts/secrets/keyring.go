@@ -93,7 +93,7 @@ func Key(ctx context.Context, name string, create func() string) (key string, ok
 }
 
 // turn holds one while a request to the keyring runs. A request that hangs cannot be
-// cancelled, so later ones must not add to it.
+// canceled, so later ones must not add to it.
 var turn = make(chan struct{}, 1)
 
 // withKeyring runs a request to the keyring and waits for it, within a limit.

@@ -320,9 +320,9 @@ func TestSingleFlight(t *testing.T) {
 	}
 }
 
-// TestCancelledRefresh: a refresh that has begun is finished and saved, even if its
+// TestCanceledRefresh: a refresh that has begun is finished and saved, even if its
 // request is canceled meanwhile.
-func TestCancelledRefresh(t *testing.T) {
+func TestCanceledRefresh(t *testing.T) {
 	s := signintest.New(t)
 	a := newAccount(t, Settings{URL: s.URL})
 	signIn(t, a)

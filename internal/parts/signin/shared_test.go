@@ -58,7 +58,7 @@ func TestShared(t *testing.T) {
 			for name, test := range map[string]func(*testing.T){
 				"sign-in": TestSignInAndUse, "another process": TestSharedStore, "refresh": TestRefresh, "refused": TestRefused,
 				"another process refreshes": TestOtherProcessRefreshed, "expired": TestStoredTokenExpired, "single flight": TestSingleFlight,
-				"canceled": TestCancelledRefresh, "unsaved": TestUnsavedToken, "more access": TestStepUp, "logout": TestLogout, "wait": TestWait,
+				"canceled": TestCanceledRefresh, "unsaved": TestUnsavedToken, "more access": TestStepUp, "logout": TestLogout, "wait": TestWait,
 				"client credentials": TestClientCredentials, "race": testRace,
 			} {
 				t.Run(name, test)

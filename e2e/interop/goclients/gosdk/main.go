@@ -145,7 +145,7 @@ func converse(front string, to mcp.Transport) {
 		short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 		defer cancel()
 		if _, err := tool(short, "trigger-long-running-operation", map[string]any{"duration": 30, "steps": 3}); err == nil {
-			return errors.New("a cancelled call was answered")
+			return errors.New("a canceled call was answered")
 		}
 		return says(ctx, "echo", map[string]any{"message": "still here"}, "still here")
 	})

@@ -140,7 +140,7 @@ func converse(on, revision string, to func() (transport.Interface, error)) {
 		short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 		defer cancel()
 		if _, err := c.CallTool(short, call("trigger-long-running-operation", map[string]any{"duration": 30, "steps": 3})); err == nil {
-			return errors.New("a cancelled call was answered")
+			return errors.New("a canceled call was answered")
 		}
 		return says(ctx, "echo", map[string]any{"message": "still here"}, "still here")
 	})

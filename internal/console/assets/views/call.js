@@ -182,7 +182,7 @@ export function drawRun(place, run) {
   const toggle = h('button', { type: 'button', class: 'button small', 'aria-pressed': 'false', onclick: () => { isRaw = !isRaw; draw(); } }, 'Raw JSON');
   const draw = () => {
     toggle.setAttribute('aria-pressed', String(isRaw));
-    fill(body, run.outcome === 'cancelled' ? h('p', { class: 'empty' }, 'You have cancelled this call.') : run.error ? failure(run.error)
+    fill(body, run.outcome === 'cancelled' ? h('p', { class: 'empty' }, 'You have canceled this call.') : run.error ? failure(run.error)
       : isRaw ? raw(run.result) : RENDER[run.item.kind](run.result, run.item.server));
   };
   draw();

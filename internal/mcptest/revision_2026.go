@@ -6,15 +6,15 @@ import (
 	"os"
 )
 
-// handle2026 is the server with the flag -modern: it supports only 2026-07-28, and
+// handle2026 is the server with the flag -only-2026: it supports only 2026-07-28, and
 // refuses everything else. With the flag -both it leaves requests of earlier revisions to
 // the caller. It reports whether it has responded.
-func (s *server) handle2026(m message, cancelled chan struct{}) bool {
+func (s *server) handle2026(m message, canceled chan struct{}) bool {
 	p := decode[struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}](m.Params)
 	const prefix = "io.modelcontextprotocol/"
-	if !s.modern && (!s.both || p.Meta[prefix+"protocolVersion"] == nil) {
+	if !s.only2026 && (!s.both || p.Meta[prefix+"protocolVersion"] == nil) {
 		return false
 	}
 	switch {
@@ -27,7 +27,7 @@ func (s *server) handle2026(m message, cancelled chan struct{}) bool {
 	case m.Method == "subscriptions/listen":
 		fmt.Fprintln(os.Stderr, "listen", withoutMeta(m.Params))
 		s.notify("notifications/subscriptions/acknowledged", fmt.Sprintf(`{"_meta":{"%ssubscriptionId":%s}}`, prefix, m.ID))
-		<-cancelled
+		<-canceled
 	case m.Method == "tools/call" && member(m.Params, "name") == "ask":
 		s.askWithInputRequired(m)
 	default:

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// modernMeta returns the _meta of a request of 2026-07-28.
-func modernMeta(capabilities string) string {
+// meta2026 returns the _meta of a request of 2026-07-28.
+func meta2026(capabilities string) string {
 	return fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"e2e","version":"1"},"io.modelcontextprotocol/clientCapabilities":%s}`, capabilities)
 }
 
@@ -31,21 +31,21 @@ func (p *process) tagged(id string) (lines []string) {
 func TestListenAcknowledgesFirst(t *testing.T) {
 	t.Parallel()
 	p := start(t, flat(map[string]any{"one": mcptest.Upstream(t, "-full", "-silent", "resources/subscribe", "-report")}), options{flags: []string{"--log-level", "debug"}})
-	p.result("tools/list", "{"+modernMeta("{}")+"}")
+	p.result("tools/list", "{"+meta2026("{}")+"}")
 	listen := func(id, filter string) {
-		p.send(id, "subscriptions/listen", fmt.Sprintf(`{"notifications":%s,%s}`, filter, modernMeta("{}")))
+		p.send(id, "subscriptions/listen", fmt.Sprintf(`{"notifications":%s,%s}`, filter, meta2026("{}")))
 	}
 	listen(`"slow"`, `{"toolsListChanged":true,"resourceSubscriptions":["test://one"]}`)
 	p.waitStderr(`line="got resources/subscribe"`)
 	listen(`"quick"`, `{"toolsListChanged":true}`)
 	p.waitReceived("notifications/subscriptions/acknowledged", 1)
 	heard := len(p.tagged(`"quick"`))
-	p.result("tools/call", `{"name":"one__change","arguments":{"notices":1},`+modernMeta("{}")+`}`)
+	p.result("tools/call", `{"name":"one__change","arguments":{"notices":1},`+meta2026("{}")+`}`)
 	eventually(t, "the other subscription gets the change", func() (string, bool) {
 		lines := p.tagged(`"quick"`)
 		return strings.Join(lines, "\n"), len(lines) > heard
 	})
-	p.result("tools/list", "{"+modernMeta("{}")+"}")
+	p.result("tools/list", "{"+meta2026("{}")+"}")
 	if got := p.tagged(`"slow"`); len(got) > 0 && !strings.Contains(got[0], "acknowledged") {
 		t.Errorf("before it is acknowledged a subscription has\n%s", strings.Join(got, "\n"))
 	}
@@ -59,15 +59,15 @@ func TestListenAcknowledgesFirst(t *testing.T) {
 func TestListenGetsItsOwnList(t *testing.T) {
 	t.Parallel()
 	p := start(t, flat(map[string]any{"one": mcptest.Upstream(t, "-full")}), options{})
-	p.result("tools/list", "{"+modernMeta("{}")+"}")
+	p.result("tools/list", "{"+meta2026("{}")+"}")
 	kinds := []string{"tools", "prompts", "resources"}
 	for i, kind := range kinds {
-		p.send(fmt.Sprint(i+1), "subscriptions/listen", fmt.Sprintf(`{"notifications":{"%sListChanged":true},%s}`, kind, modernMeta("{}")))
+		p.send(fmt.Sprint(i+1), "subscriptions/listen", fmt.Sprintf(`{"notifications":{"%sListChanged":true},%s}`, kind, meta2026("{}")))
 	}
 	p.waitReceived("notifications/subscriptions/acknowledged", len(kinds))
 	for i, kind := range kinds {
 		before := len(p.tagged(fmt.Sprint(i + 1)))
-		p.result("tools/call", fmt.Sprintf(`{"name":"one__change","arguments":{"notices":1,"list":%q},%s}`, kind, modernMeta("{}")))
+		p.result("tools/call", fmt.Sprintf(`{"name":"one__change","arguments":{"notices":1,"list":%q},%s}`, kind, meta2026("{}")))
 		eventually(t, kind, func() (string, bool) {
 			lines := p.tagged(fmt.Sprint(i + 1))
 			return strings.Join(lines, "\n"), len(lines) > before
@@ -108,7 +108,7 @@ func TestRoundsOfConcurrentCalls(t *testing.T) {
 		})
 	}
 	clients.Wait()
-	if got := textOf(t, p.result("tools/call", strings.TrimSuffix(execParams("one", "calls", ""), "}")+","+modernMeta("{}")+"}"), false); got != fmt.Sprint(calls+1) {
+	if got := textOf(t, p.result("tools/call", strings.TrimSuffix(execParams("one", "calls", ""), "}")+","+meta2026("{}")+"}"), false); got != fmt.Sprint(calls+1) {
 		t.Errorf("the upstream saw %s calls, want %d and this one", got, calls)
 	}
 }
@@ -116,7 +116,7 @@ func TestRoundsOfConcurrentCalls(t *testing.T) {
 // rounds calls the tool ask and answers each question with the question's own message,
 // until the call ends. It returns the result or the error.
 func (p *process) rounds(arguments string) string {
-	params := strings.TrimSuffix(execParams("one", "ask", arguments), "}") + "," + modernMeta(`{"elicitation":{}}`)
+	params := strings.TrimSuffix(execParams("one", "ask", arguments), "}") + "," + meta2026(`{"elicitation":{}}`)
 	next := params
 	for {
 		id := p.nextID()
@@ -144,7 +144,7 @@ func TestParkedCallsEndWithTheFront(t *testing.T) {
 	t.Parallel()
 	p := serve(t, map[string]any{"one": mcptest.Upstream(t)})
 	ask := strings.TrimSuffix(execParams("one", "ask", `{"method":"roots/list"}`), "}")
-	if got := p.result("tools/call", ask+","+modernMeta(`{"roots":{}}`)+"}"); !strings.Contains(got, `"input_required"`) {
+	if got := p.result("tools/call", ask+","+meta2026(`{"roots":{}}`)+"}"); !strings.Contains(got, `"input_required"`) {
 		t.Fatal(got)
 	}
 	_ = p.stdin.Close()
@@ -155,18 +155,18 @@ func TestParkedCallsEndWithTheFront(t *testing.T) {
 // of each revision. The core keys of 2026-07-28 have mcpx's own values.
 func TestMetaOfExtensions(t *testing.T) {
 	t.Parallel()
-	p := serve(t, map[string]any{"earlier": mcptest.Upstream(t), "modern": mcptest.Upstream(t, "-modern")})
+	p := serve(t, map[string]any{"earlier": mcptest.Upstream(t), "newest": mcptest.Upstream(t, "-only-2026")})
 	p.initialize()
 	const extension = `"io.modelcontextprotocol/related-task":{"taskId":"1"}`
 	const core = `"io.modelcontextprotocol/clientInfo":`
-	for client, meta := range map[string]string{"earlier": `"_meta":{`, "modern": strings.TrimSuffix(modernMeta("{}"), "}") + ","} {
-		for _, server := range []string{"earlier", "modern"} {
+	for client, meta := range map[string]string{"earlier": `"_meta":{`, "newest": strings.TrimSuffix(meta2026("{}"), "}") + ","} {
+		for _, server := range []string{"earlier", "newest"} {
 			params := strings.TrimSuffix(execParams(server, "params", "{}"), "}") + "," + meta + extension + "}}"
 			got := textOf(t, p.result("tools/call", params), false)
 			if !strings.Contains(got, extension) {
 				t.Errorf("%s client: the %s upstream got %s, want %s in it", client, server, got, extension)
 			}
-			if strings.Contains(got, core+`{"name":"e2e"`) || strings.Contains(got, core) != (server == "modern") {
+			if strings.Contains(got, core+`{"name":"e2e"`) || strings.Contains(got, core) != (server == "newest") {
 				t.Errorf("%s client: the %s upstream got %s", client, server, got)
 			}
 		}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-func TestModernRequests(t *testing.T) {
-	c := modernTalk(t, two(t))
+func Test2026Requests(t *testing.T) {
+	c := talk2026(t, two(t))
 	info := `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"mcpx","version":"1.2.3"}}`
 	c.want(t, "tools/call", `{"name":"exec","arguments":{"server_name":"one","tool_name":"echo","arguments":{"text":"hi"}},`+meta("{}", "")+`}`,
 		`{"content":[{"type":"text","text":"hi"}],"resultType":"complete",`+info+`}`)
@@ -30,8 +30,8 @@ func TestModernRequests(t *testing.T) {
 	c.want(t, "server/discover", "", `{"code":-32601,"message":"Method 'server/discover' not found"}`)
 }
 
-func TestModernLogMessagesAreAskedForByRequest(t *testing.T) {
-	c := modernTalk(t, start(t, newUpstream(t, "one")))
+func Test2026LogMessagesAreAskedForByRequest(t *testing.T) {
+	c := talk2026(t, start(t, newUpstream(t, "one")))
 	say := func(more string) {
 		c.ask(t, request("tools/call", `{"name":"exec","arguments":{"server_name":"one","tool_name":"say","arguments":{"method":"notifications/message","params":[{"level":"info","data":1},{"level":"error","data":2}]}},`+meta("{}", more)+`}`))
 	}
@@ -46,7 +46,7 @@ func TestModernLogMessagesAreAskedForByRequest(t *testing.T) {
 }
 
 func TestListen(t *testing.T) {
-	c := modernTalk(t, two(t))
+	c := talk2026(t, two(t))
 	c.ask(t, request("tools/call", `{"name":"inspect","arguments":{"server_name":"one"},`+meta("{}", "")+`}`))
 	listen := `{"jsonrpc":"2.0","id":"stream","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourceSubscriptions":["own://two"]},` + meta("{}", "") + `}}`
 	done := c.begin(t, listen)
@@ -63,7 +63,7 @@ func TestListen(t *testing.T) {
 	}
 	c.ask(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"stream"}}`)
 	if got := <-done; got != nil {
-		t.Errorf("a cancelled stream was answered with %s", got)
+		t.Errorf("a canceled stream was answered with %s", got)
 	}
 	bad := `{"notifications":{"resourceSubscriptions":["nobody://knows"]},` + meta("{}", "") + `}`
 	c.want(t, "subscriptions/listen", bad, `{"code":-32602,"message":"Resource not found: nobody://knows","data":{"uri":"nobody://knows"}}`)

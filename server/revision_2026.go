@@ -21,15 +21,15 @@ import (
 // the revision and the client's capabilities. A client may send requests of this and of
 // earlier revisions.
 
-// modernMark occurs in every request of 2026-07-28 and hardly ever elsewhere.
-var modernMark = []byte(mcp.MetaKeyProtocolVersion)
+// mark2026 occurs in every request of 2026-07-28 and hardly ever elsewhere.
+var mark2026 = []byte(mcp.MetaKeyProtocolVersion)
 
-// IsModern reports whether the params of a request are of 2026-07-28 or later.
-func IsModern(params []byte) bool {
-	if !bytes.Contains(params, modernMark) {
+// Is2026 reports whether the params of a request are of 2026-07-28 or later.
+func Is2026(params []byte) bool {
+	if !bytes.Contains(params, mark2026) {
 		return false
 	}
-	return readDeclared(rawjson.Get(params, "_meta")).isModern()
+	return readDeclared(rawjson.Get(params, "_meta")).is2026()
 }
 
 // discover handles server/discover: the revisions, capabilities and instructions.
@@ -37,25 +37,25 @@ func (s *Server) discover(_ context.Context, c *Client, _ rpc.Message) ([]byte, 
 	return json.Marshal(mcp.DiscoverResult{SupportedVersions: mcp.ValidProtocolVersions, Capabilities: capabilities, Instructions: s.instructions(c)})
 }
 
-// goModern handles a request of 2026-07-28, which start starts. It never waits.
-func (s *Server) goModern(in *rpc.Incoming, c *Client, m rpc.Message, d declared, start func(c *Client, m rpc.Message, done rpc.Done), done rpc.Done) {
+// go2026 handles a request of 2026-07-28, which start starts. It never waits.
+func (s *Server) go2026(in *rpc.Incoming, c *Client, m rpc.Message, d declared, start func(c *Client, m rpc.Message, done rpc.Done), done rpc.Done) {
 	if wrong := d.check(m.Method); wrong != nil {
 		done(rpc.Result{}, wrong)
 		return
 	}
 	s.rounds.run(in, c.forRequest(d), m, d.token, start, func(result rpc.Result, err error) {
 		if err != nil {
-			done(rpc.Result{}, modernError(err))
+			done(rpc.Result{}, error2026(err))
 			return
 		}
 		done(result.With(s.decorate(m.Method, result.JSON)), nil)
 	})
 }
 
-// callModern is goModern for a method that waits.
-func (s *Server) callModern(in *rpc.Incoming, c *Client, m rpc.Message) ([]byte, error) {
+// call2026 is go2026 for a method that waits.
+func (s *Server) call2026(in *rpc.Incoming, c *Client, m rpc.Message) ([]byte, error) {
 	result, err := rpc.Wait(func(done rpc.Done) {
-		s.goModern(in, c, m, readDeclared(rawjson.Get(m.Params, "_meta")), func(c *Client, m rpc.Message, done rpc.Done) {
+		s.go2026(in, c, m, readDeclared(rawjson.Get(m.Params, "_meta")), func(c *Client, m rpc.Message, done rpc.Done) {
 			go func() {
 				result, err := s.safely(in, Methods[m.Method].Run, c, m)
 				done(rpc.NewResult(result), err)
@@ -65,8 +65,8 @@ func (s *Server) callModern(in *rpc.Incoming, c *Client, m rpc.Message) ([]byte,
 	return result.Take(), err
 }
 
-// CheckModern returns an error if a request of 2026-07-28 is invalid.
-func CheckModern(m rpc.Message) *rpc.Error {
+// Check2026 returns an error if a request of 2026-07-28 is invalid.
+func Check2026(m rpc.Message) *rpc.Error {
 	return readDeclared(rawjson.Get(m.Params, "_meta")).check(m.Method)
 }
 
@@ -93,8 +93,8 @@ func readDeclared(meta []byte) (d declared) {
 	return d
 }
 
-// isModern reports whether the request is of 2026-07-28 or later.
-func (d declared) isModern() bool {
+// is2026 reports whether the request is of 2026-07-28 or later.
+func (d declared) is2026() bool {
 	version, _ := rawjson.View(d.revision)
 	return mcp.IsModernProtocol(version)
 }
@@ -212,8 +212,8 @@ func (s *Server) decorate(method string, result []byte) []byte {
 // decoration is more than the bytes that decorate adds, without the server's info.
 const decoration = 200
 
-// modernError returns an error with the code that it has in 2026-07-28.
-func modernError(err error) error {
+// error2026 returns an error with the code that it has in 2026-07-28.
+func error2026(err error) error {
 	e := WireError(err)
 	if e.Code != executor.CodeResourceNotFound {
 		return err

@@ -17,12 +17,12 @@ import (
 	"mcpx/server/access"
 )
 
-// postModern handles a request of 2026-07-28, which has no client session. It is
+// post2026 handles a request of 2026-07-28, which has no client session. It is
 // canceled when its connection is closed.
-func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *server.Server, m rpc.Message) {
+func (h *HTTP) post2026(w http.ResponseWriter, r *http.Request, s *server.Server, m rpc.Message) {
 	c := NewSessionlessClient(s, r)
 	c.Ended = h.stopping
-	if wrong := h.checkModern(r, s, c, m); wrong != nil {
+	if wrong := h.check2026(r, s, c, m); wrong != nil {
 		status := http.StatusBadRequest
 		if wrong.Code == rpc.CodeMethodNotFound {
 			status = http.StatusNotFound
@@ -32,12 +32,12 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *server.Serv
 	}
 	ctx, done := h.callContext(r)
 	defer done()
-	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: server.Inbound{Message: m}, done: func() {}, status: modernStatus})
+	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: server.Inbound{Message: m}, done: func() {}, status: status2026})
 }
 
-// modernStatus returns the HTTP status of a response of 2026-07-28: 400 if the client lacks
+// status2026 returns the HTTP status of a response of 2026-07-28: 400 if the client lacks
 // a capability that the call requires.
-func modernStatus(response []byte) int {
+func status2026(response []byte) int {
 	isError := bytes.Contains(response[:min(len(response), 1<<10)], []byte(`"error"`)) // so that long results are not read
 	if isError && string(rawjson.Get(rawjson.Get(response, "error"), "code")) == strconv.Itoa(mcp.MISSING_REQUIRED_CLIENT_CAPABILITY) {
 		return http.StatusBadRequest
@@ -45,16 +45,16 @@ func modernStatus(response []byte) int {
 	return http.StatusOK
 }
 
-// checkModern returns why a request of 2026-07-28 is refused, nil if it is not. It runs
+// check2026 returns why a request of 2026-07-28 is refused, nil if it is not. It runs
 // first because later errors are sent with status 200.
-func (h *HTTP) checkModern(r *http.Request, s *server.Server, c *server.Client, m rpc.Message) *rpc.Error {
+func (h *HTTP) check2026(r *http.Request, s *server.Server, c *server.Client, m rpc.Message) *rpc.Error {
 	if text := headerMismatch(r.Header, m); text != "" {
 		return &rpc.Error{Code: mcp.HEADER_MISMATCH, Message: text}
 	}
 	if !m.IsRequest() {
 		return nil
 	}
-	if wrong := server.CheckModern(m); wrong != nil {
+	if wrong := server.Check2026(m); wrong != nil {
 		return wrong
 	}
 	if err := s.CheckParameterHeaders(c, r.Header, m); err != nil {
@@ -63,10 +63,10 @@ func (h *HTTP) checkModern(r *http.Request, s *server.Server, c *server.Client, 
 	return nil
 }
 
-// isModernByHeader reports whether a message is of 2026-07-28 according to its headers.
+// is2026ByHeader reports whether a message is of 2026-07-28 according to its headers.
 // Not every message says so in _meta: go-sdk's client sends cancellations without it, and
 // closes its connection if they are refused.
-func isModernByHeader(r *http.Request, m rpc.Message) bool {
+func is2026ByHeader(r *http.Request, m rpc.Message) bool {
 	return !m.IsResponse() && m.Method != "initialize" && r.Header.Get(sessionHeader) == "" && mcp.IsModernProtocol(r.Header.Get("Mcp-Protocol-Version"))
 }
 

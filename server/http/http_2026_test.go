@@ -18,7 +18,7 @@ import (
 	"mcpx/server"
 )
 
-func TestModernOverHTTP(t *testing.T) {
+func Test2026OverHTTP(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
 	body := request("tools/call", `{"name":"exec","arguments":{"server_name":"one","tool_name":"echo","arguments":{"text":"hi"}},`+meta("{}", "")+`}`)
 	for _, row := range []struct {
@@ -67,7 +67,7 @@ func TestListenersOfOneMachine(t *testing.T) {
 	}
 
 	// While two calls run, mcpx cannot know which of them an upstream's request belongs to.
-	modern := func(tool, arguments string) chan string {
+	call := func(tool, arguments string) chan string {
 		params := strings.Replace(exec(tool, arguments), `"_meta":{"progressToken":"tok"}`, meta(`{"roots":{}}`, ""), 1)
 		answer := make(chan string, 1)
 		go func() {
@@ -75,13 +75,13 @@ func TestListenersOfOneMachine(t *testing.T) {
 		}()
 		return answer
 	}
-	sleeps := modern("sleep", `{"ms":3000}`)
+	sleeps := call("sleep", `{"ms":3000}`)
 	for limit := time.Now().Add(10 * time.Second); ; {
 		if len(sleeps) > 0 { // it slept while the machine did
 			<-sleeps
-			sleeps = modern("sleep", `{"ms":3000}`)
+			sleeps = call("sleep", `{"ms":3000}`)
 		}
-		got := <-modern("ask", `{"method":"roots/list"}`)
+		got := <-call("ask", `{"method":"roots/list"}`)
 		if strings.Contains(got, "several clients have calls in flight") {
 			break
 		}
@@ -94,9 +94,9 @@ func TestListenersOfOneMachine(t *testing.T) {
 	}
 }
 
-// TestModernHeaders: a name that is not plain ASCII comes in Base64, and so do
+// Test2026Headers: a name that is not plain ASCII comes in Base64, and so do
 // arguments that a tool wants repeated in headers.
-func TestModernHeaders(t *testing.T) {
+func Test2026Headers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tools.json")
 	tools := `[{"name":"query","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]`
 	if err := os.WriteFile(file, []byte(tools), 0o600); err != nil {
@@ -127,9 +127,9 @@ func TestModernHeaders(t *testing.T) {
 	}
 }
 
-// TestHTTPModernRefusals: the HTTP status of 2026-07-28 shows what is wrong with a
+// TestHTTP2026Refusals: the HTTP status of 2026-07-28 shows what is wrong with a
 // request.
-func TestHTTPModernRefusals(t *testing.T) {
+func TestHTTP2026Refusals(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
 	const revision = `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`
 	capable := `{` + meta("{}", "") + `}`
@@ -157,9 +157,9 @@ func TestHTTPModernRefusals(t *testing.T) {
 	}
 }
 
-// TestModernStatus: a call that requires a capability of the client has the status that
+// Test2026Status: a call that requires a capability of the client has the status that
 // 2026-07-28 wants.
-func TestModernStatus(t *testing.T) {
+func Test2026Status(t *testing.T) {
 	for response, want := range map[string]int{
 		`{"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"no sampling"}}`: http.StatusBadRequest,
 		`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"-32021"}}`:      http.StatusOK,
@@ -167,7 +167,7 @@ func TestModernStatus(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`:                         http.StatusOK,
 		``: http.StatusOK,
 	} {
-		if got := modernStatus([]byte(response)); got != want {
+		if got := status2026([]byte(response)); got != want {
 			t.Errorf("%s: %d, want %d", response, got, want)
 		}
 	}
@@ -179,7 +179,7 @@ func TestRoundsOfSeveralReplicas(t *testing.T) {
 	key := bytes.Repeat([]byte{1}, seal.KeyBytes)
 	var replicas []*site
 	for range 2 {
-		b := startWith(t, server.Options{Rounds: seal.New(seal.Round, []seal.Key{key})}, upstream(t, "one", "-modern"), upstream(t, "old"))
+		b := startWith(t, server.Options{Rounds: seal.New(seal.Round, []seal.Key{key})}, upstream(t, "one", "-only-2026"), upstream(t, "old"))
 		h := &HTTP{Servers: map[string]*server.Server{"default": b.Server}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
 		s := httptest.NewServer(h.Handler())
 		t.Cleanup(func() {
