@@ -43,47 +43,47 @@ type OIDC struct {
 // Grants has what scopes or the values of a claim grant, in file order.
 type Grants = []Named[policy.Grant]
 
-func (a *Access) fields() []field {
-	return []field{
+func (a *Access) fields() []Field {
+	return []Field{
 		{"tokens", tokens(&a.Tokens), "Bearer tokens with a name each, and what their holders may use."},
-		{"oidc", section(a.OIDC.fields()), "An OpenID Connect issuer whose access tokens are accepted."},
+		{"oidc", Object(a.OIDC.fields()), "An OpenID Connect issuer whose access tokens are accepted."},
 	}
 }
 
-func (t *Token) fields() []field {
-	return append([]field{
-		{"name", text(&t.Name, checkAnyName).also(anyName), "Unique name of the token, for the log and the audit."},
+func (t *Token) fields() []Field {
+	return append([]Field{
+		{"name", Text(&t.Name, checkAnyName).also(anyName), "Unique name of the token, for the log and the audit."},
 		{"token", hiddenText(&t.Token), "The token. Write a ${VAR} instead of the token itself."},
 		{"expires", date(&t.Expires), "Last day on which the token is valid, in UTC: 2027-01-01."},
 	}, grantFields(&t.Grant)...)
 }
 
-func grantFields(g *policy.Grant) []field {
-	return []field{
-		{"allow", list(&g.Allow, policy.CheckRule), `What the caller may use: "schema", "schema/server" or "schema/server/tool", with globs; "*" is everything.`},
-		{"read_only", optional(boolean(&g.ReadOnly)), "true leaves only tools that say readOnlyHint: true."},
+func grantFields(g *policy.Grant) []Field {
+	return []Field{
+		{"allow", List(&g.Allow, policy.CheckRule), `What the caller may use: "schema", "schema/server" or "schema/server/tool", with globs; "*" is everything.`},
+		{"read_only", Optional(Boolean(&g.ReadOnly)), "true leaves only tools that say readOnlyHint: true."},
 	}
 }
 
-func (o *OIDC) fields() []field {
-	audience := func(p *string) kind { return text(p, nonEmpty) }
-	return []field{
-		{"issuer", text(&o.Issuer, issuerURL).also(webAddress), "Its URL, which has /.well-known/openid-configuration below it."},
-		{"audience", oneOrMore(&o.Audience, audience), `Accepted values of "aud". The default is the public URL of /mcp, and of /mcp/SCHEMA for that schema alone.`},
+func (o *OIDC) fields() []Field {
+	audience := func(p *string) Kind { return Text(p, NonEmpty) }
+	return []Field{
+		{"issuer", Text(&o.Issuer, issuerURL).also(webAddress), "Its URL, which has /.well-known/openid-configuration below it."},
+		{"audience", OneOrMore(&o.Audience, audience), `Accepted values of "aud". The default is the public URL of /mcp, and of /mcp/SCHEMA for that schema alone.`},
 		{"scopes", grants(&o.Scopes), "What each scope grants: a list of rules, or an object with allow and read_only."},
-		{"claims", byName(&o.Claims, "object of claims", grants), `What other claims grant, by their name and value: {"groups": {"dev": ["work"]}}.`},
+		{"claims", ByName(&o.Claims, "object of claims", grants), `What other claims grant, by their name and value: {"groups": {"dev": ["work"]}}.`},
 	}
 }
 
 // hiddenText is a text with references that is never empty and never shown. It belongs to
 // no upstream, so a missing variable or secret is a problem of the file. The checks are for
 // the expanded text.
-func hiddenText(p *string, checks ...check) kind {
+func hiddenText(p *string, checks ...check) Kind {
 	checks = append([]check{notMasked}, checks...)
-	return kind{
+	return Kind{
 		schema: object{{"type", "string"}, notEmpty},
 		read: func(r *reader, n jsonc.Node) {
-			s, ok := r.text(n, nonEmpty, reference.Check)
+			s, ok := r.text(n, NonEmpty, reference.Check)
 			if !ok {
 				return
 			}
@@ -117,7 +117,7 @@ func notMasked(s string) error {
 }
 
 // sessionKey is a key that seals client sessions. It is never shown.
-func sessionKey(p *seal.Key) kind {
+func sessionKey(p *seal.Key) Kind {
 	k := hiddenText(new(string), func(text string) (err error) {
 		*p, err = seal.ParseKey(text)
 		return err
@@ -127,8 +127,8 @@ func sessionKey(p *seal.Key) kind {
 }
 
 // date is a day that a value is valid on for the last time. It stores the end of the day.
-func date(p *time.Time) kind {
-	return kind{
+func date(p *time.Time) Kind {
+	return Kind{
 		schema: object{{"type", "string"}, {"pattern", `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`}},
 		read: func(r *reader, n jsonc.Node) {
 			s, ok := r.text(n)
@@ -208,9 +208,9 @@ func (r *reader) access(root jsonc.Node, c *Config) {
 }
 
 // tokens is an array of tokens.
-func tokens(p *[]Token) kind {
-	each := func(t *Token) kind { return section(t.fields()).requiring("name", "token", "allow") }
-	return array(p, "array of tokens", each).also(pair{"minItems", 1}).then(func(r *reader, n jsonc.Node) {
+func tokens(p *[]Token) Kind {
+	each := func(t *Token) Kind { return Object(t.fields()).requiring("name", "token", "allow") }
+	return Array(p, "array of tokens", each).also(pair{"minItems", 1}).then(func(r *reader, n jsonc.Node) {
 		if n.Kind() == '[' && len(*p) == 0 {
 			r.Fail(n, "must not be empty: the front would need no token; add one, or leave tokens out")
 		}
@@ -222,7 +222,7 @@ func tokens(p *[]Token) kind {
 }
 
 // requiring adds members that an object must have.
-func (k kind) requiring(keys ...string) kind {
+func (k Kind) requiring(keys ...string) Kind {
 	return k.also(pair{"required", keys}).then(func(r *reader, n jsonc.Node) { r.require(n, keys...) })
 }
 
@@ -257,8 +257,8 @@ func (r *reader) require(n jsonc.Node, keys ...string) {
 }
 
 // grants is an object of grants by name.
-func grants(p *Grants) kind {
-	return byName(p, "object of grants", grant, func(name string) error {
+func grants(p *Grants) Kind {
+	return ByName(p, "object of grants", grant, func(name string) error {
 		if name == "" || strings.ContainsAny(name, "\"\\") {
 			return errors.New("a name must not be empty nor hold quotes")
 		}
@@ -267,9 +267,9 @@ func grants(p *Grants) kind {
 }
 
 // grant is a list of rules, or an object with "allow".
-func grant(g *policy.Grant) kind {
-	short, long := list(&g.Allow, policy.CheckRule), section(grantFields(g)).requiring("allow")
-	return kind{
+func grant(g *policy.Grant) Kind {
+	short, long := List(&g.Allow, policy.CheckRule), Object(grantFields(g)).requiring("allow")
+	return Kind{
 		schema: object{{"anyOf", []object{short.schema, long.schema}}},
 		read: func(r *reader, n jsonc.Node) {
 			switch n.Kind() {

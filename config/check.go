@@ -83,7 +83,7 @@ func CommandWords(command string) (program string, more bool) {
 	return program, !strings.ContainsAny(program, `/\`) || strings.HasPrefix(strings.TrimSpace(rest), "-")
 }
 
-func nonEmpty(s string) error {
+func NonEmpty(s string) error {
 	if s == "" {
 		return errors.New("must not be empty")
 	}
@@ -167,7 +167,7 @@ func allowedOrigin(s string) error {
 }
 
 // glob checks a pattern of a [Filter].
-func glob(pattern string) error {
+func Glob(pattern string) error {
 	if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
 		return fmt.Errorf("invalid glob %q; * is any text, ? any character, [ab] one of these", pattern)
 	}

@@ -36,6 +36,8 @@ type Config struct {
 	Watch      bool // apply changes of the file when they are saved
 	AlwaysLoad bool // ask clients that defer tools to show the two tools from the start
 
+	Parts Values // what parts have at the top level
+
 	Warnings []jsonc.Problem // problems that do not prevent the start
 
 	unchanged *Config // what Show shows; nil: the config itself
@@ -66,6 +68,7 @@ type Profile struct {
 	Prefix    bool          // flat tools carry their server's name
 	FlatWait  time.Duration // how long tools/list waits for upstreams that start
 	Upstreams []Upstream    // in file order, without the disabled ones
+	Parts     Values
 
 	all []Upstream // including the disabled ones
 }
@@ -130,6 +133,7 @@ type Upstream struct {
 	Sandbox        *Sandbox      // nil: none
 	Pin            Pin           // empty: the default, which depends on the lock file
 	Trust          Trust         // set by ReadLock
+	Parts          Values
 
 	// Err is the reason why this upstream cannot be started: a variable is not set,
 	// or its value cannot be used there. Other upstreams are not affected.
@@ -240,6 +244,7 @@ type Server struct {
 	SessionKeys    []seal.Key // the first seals client sessions, all open them; none: they are not sealed
 	Store          string     // address of what replicas share; empty: the memory of this process
 	Auth           Access
+	Parts          Values
 }
 
 // Console is the permission of the console.
@@ -263,7 +268,7 @@ type Logging struct {
 	Level  string // debug, info, warn, error
 	Format string // console, json
 	File   string // empty: stderr
-	Audit  string // empty: no audit
+	Parts  Values
 }
 
 // Limits bounds the memory and the output of mcpx.
@@ -280,6 +285,7 @@ type Limits struct {
 	KeptBytes      int // results that are kept for all clients
 	WorkBytes      int // memory for all work on large results together
 	ConnectsAtOnce int // 0: depends on the machine
+	Parts          Values
 }
 
 // Filter selects tools of an upstream. The zero Filter allows all.

@@ -23,9 +23,6 @@ func (c *Config) resolve(e environment) {
 	if c.Logging.File != "" {
 		c.Logging.File = e.absolute(c.Logging.File)
 	}
-	if c.Logging.Audit != "" {
-		c.Logging.Audit = e.absolute(c.Logging.Audit)
-	}
 	for i := range c.Profiles {
 		p := &c.Profiles[i]
 		for j, written := range p.all {

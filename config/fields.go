@@ -53,165 +53,164 @@ func defaultSandbox() Sandbox { return Sandbox{Write: []string{"."}, Network: tr
 
 // fields returns the keys at the top level. Servers that are there instead of in schemas
 // are stored in top.
-func (c *Config) fields(top *Profile) []field {
-	editor := field{"$schema", unshown(text(new(string))), "Where an editor finds this schema."}
+func (c *Config) fields(top *Profile) []Field {
+	editor := Field{"$schema", unshown(Text(new(string))), "Where an editor finds this schema."}
 	fields := append(top.group(), c.schemas(), editor)
 	return append(fields, c.sections()...)
 }
 
-func (c *Config) schemas() field {
-	return field{"schemas", profiles(&c.Profiles), "Named groups of servers, each with its own sessions."}
+func (c *Config) schemas() Field {
+	return Field{"schemas", profiles(&c.Profiles), "Named groups of servers, each with its own sessions."}
 }
 
-func (c *Config) sections() []field {
-	stdio := []field{{"stdio", section(c.Stdio.fields()), "The stdio front. An invalid value here falls back to its default."}}
-	return []field{
-		{"server", section(c.Server.fields()), "The HTTP front."},
-		{"cli", lenient(section(stdio)), "The command line."},
-		{"logging", section(c.Logging.fields()), "The log of mcpx itself."},
-		{"limits", section(c.Limits.fields()), "Limits on memory and output."},
-		{"auth", section(c.Auth.fields()), "Signing in to servers that use OAuth."},
-		{"start", choice(&c.Start, StartEager, StartLazy), "eager: start the servers with mcpx. lazy: start a server when a request needs it."},
+func (c *Config) sections() []Field {
+	stdio := []Field{{"stdio", Object(c.Stdio.fields()), "The stdio front. An invalid value here falls back to its default."}}
+	return append([]Field{
+		{"server", Object(c.Server.fields()), "The HTTP front."},
+		{"cli", lenient(Object(stdio)), "The command line."},
+		{"logging", Object(c.Logging.fields()), "The log of mcpx itself."},
+		{"limits", Object(c.Limits.fields()), "Limits on memory and output."},
+		{"auth", Object(c.Auth.fields()), "Signing in to servers that use OAuth."},
+		{"start", Choice(&c.Start, StartEager, StartLazy), "eager: start the servers with mcpx. lazy: start a server when a request needs it."},
 		{"idle_stop", idleTime(&c.IdleStop), "Stop the process of a server that nobody uses for this time. The default is 15m for lazy servers, and never for others."},
-		{"watch", boolean(&c.Watch), "true applies changes of this file when they are saved. Whoever can write the file can then start programs."},
-		{"always_load", boolean(&c.AlwaysLoad), "false lets clients that defer tools hide inspect and exec until the model searches for them."},
-	}
+		{"watch", Boolean(&c.Watch), "true applies changes of this file when they are saved. Whoever can write the file can then start programs."},
+		{"always_load", Boolean(&c.AlwaysLoad), "false lets clients that defer tools hide inspect and exec until the model searches for them."},
+	}, c.Parts.fields(AtTop)...)
 }
 
-func (s *Server) fields() []field {
-	return []field{
-		{"host", text(&s.Host, nonEmpty), "Address to listen on. Any address except loopback needs a token."},
-		{"port", number(&s.Port, 0, 65535), "Port to listen on; 0 means any free port."},
-		{"stop_delay", duration(&s.StopDelay), "Time for which mcpx still serves after SIGTERM or SIGINT, while /health responds with 503, so that load balancers notice. Without it, mcpx stops at once."},
+func (s *Server) fields() []Field {
+	return append([]Field{
+		{"host", Text(&s.Host, NonEmpty), "Address to listen on. Any address except loopback needs a token."},
+		{"port", Number(&s.Port, 0, 65535), "Port to listen on; 0 means any free port."},
+		{"stop_delay", Duration(&s.StopDelay), "Time for which mcpx still serves after SIGTERM or SIGINT, while /health responds with 503, so that load balancers notice. Without it, mcpx stops at once."},
 		{"token", hiddenText(&s.Token), "Bearer token that clients must send. Write ${VAR}, ${file:PATH} or ${keyring:NAME} instead of the token itself."},
-		{"console", choice(&s.Console, ConsoleView, ConsoleEdit), "view: the console shows and tests. edit: it may also change what mcpx runs, for callers with the token."},
-		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
-		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
-		{"public_url", text(&s.PublicURL, publicURL).also(webAddress), "Address that clients use, without /mcp: https://mcpx.example.com."},
-		{"session_key", oneOrMore(&s.SessionKeys, sessionKey), "Key that puts client sessions into their IDs, so that every replica with the key continues them: 32 bytes in base64. In an array, the first key encrypts and all keys open."},
+		{"console", Choice(&s.Console, ConsoleView, ConsoleEdit), "view: the console shows and tests. edit: it may also change what mcpx runs, for callers with the token."},
+		{"allowed_origins", List(&s.AllowedOrigins, NonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
+		{"allowed_hosts", List(&s.AllowedHosts, NonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
+		{"public_url", Text(&s.PublicURL, publicURL).also(webAddress), "Address that clients use, without /mcp: https://mcpx.example.com."},
+		{"session_key", OneOrMore(&s.SessionKeys, sessionKey), "Key that puts client sessions into their IDs, so that every replica with the key continues them: 32 bytes in base64. In an array, the first key encrypts and all keys open."},
 		{"store", hiddenText(&s.Store, storeAddress).then(s.checkStore), "Redis or Valkey that replicas share: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS. It needs session_key. Write a ${VAR} instead of the password itself."},
-		{"auth", section(s.Auth.fields()), "Who may use the front, and what they may use there."},
-	}
+		{"auth", Object(s.Auth.fields()), "Who may use the front, and what they may use there."},
+	}, s.Parts.fields(InServer)...)
 }
 
-func (s *Stdio) fields() []field {
-	return []field{
-		{"encoding", choice(&s.Encoding, "utf8", "utf-8"), "Encoding of the messages."},
-		{"delimiter", choice(&s.Delimiter, "\n"), "End of a message."},
+func (s *Stdio) fields() []Field {
+	return []Field{
+		{"encoding", Choice(&s.Encoding, "utf8", "utf-8"), "Encoding of the messages."},
+		{"delimiter", Choice(&s.Delimiter, "\n"), "End of a message."},
 		{"timeout", milliseconds(&s.Timeout), "Time for a request in milliseconds; 0 leaves it to the server's own timeouts."},
 	}
 }
 
-func (l *Logging) fields() []field {
-	return []field{
-		{"level", choice(&l.Level, "debug", "info", "warn", "error"), "Lowest level that is logged."},
-		{"format", choice(&l.Format, "console", "json"), "console for people, json for programs."},
-		{"file", text(&l.File, nonEmpty), "File to log to, relative to the config file; without it, stderr."},
-		{"audit", text(&l.Audit, nonEmpty), "File that gets one JSON line per call, without values, relative to the config file."},
+func (l *Logging) fields() []Field {
+	return append([]Field{
+		{"level", Choice(&l.Level, "debug", "info", "warn", "error"), "Lowest level that is logged."},
+		{"format", Choice(&l.Format, "console", "json"), "console for people, json for programs."},
+		{"file", Text(&l.File, NonEmpty), "File to log to, relative to the config file; without it, stderr."},
+	}, l.Parts.fields(InLogging)...)
+}
+
+func (a *AuthStore) fields() []Field {
+	return []Field{
+		{"store", Choice(&a.Store, TokensAuto, TokensKeyring, TokensFile), "Where tokens are: files that only you can read. keyring encrypts them with a key in the system's keyring, file does not, auto does if there is a keyring."},
 	}
 }
 
-func (a *AuthStore) fields() []field {
-	return []field{
-		{"store", choice(&a.Store, TokensAuto, TokensKeyring, TokensFile), "Where tokens are: files that only you can read. keyring encrypts them with a key in the system's keyring, file does not, auto does if there is a keyring."},
-	}
-}
-
-func (l *Limits) fields() []field {
-	return []field{
-		{"inspect_tokens", number(&l.InspectTokens, 100, 1e6), "Most tokens of a listing of inspect."},
-		{"result_tokens", number(&l.ResultTokens, 0, 1e8), "Tokens above which a result is cut; 0 means never, and results are not kept."},
-		{"result_head", number(&l.ResultHead, 0, 1e8), "Tokens of a cut result that are shown."},
-		{"sessions", number(&l.Sessions, 1, 1e6), "Most client sessions of the HTTP front."},
-		{"session_idle", duration(&l.SessionIdle), "Time after which an idle client session ends."},
-		{"body_bytes", size(&l.BodyBytes), "Most bytes of an HTTP request."},
-		{"message_bytes", size(&l.MessageBytes), "Most bytes of a message from a server."},
-		{"connects_at_once", optional(number(&l.ConnectsAtOnce, 1, 1000)), "Most servers that start at the same time. The default is twice the number of processors, and at least 4."},
-		{"calls_per_client", number(&l.CallsPerClient, 1, 1e6), "Most calls of one client session at the same time."},
-		{"unread_bytes", size(&l.UnreadBytes), "Unread bytes of one client session above which none of its further calls start. Further responses are kept in temporary files."},
-		{"kept_bytes", size(&l.KeptBytes), "Most bytes of results that are kept for select and references."},
-		{"work_bytes", size(&l.WorkBytes), "Most memory that select, path, grep, references and the cutting of results may use, for all clients together. Further work waits."},
-	}
+func (l *Limits) fields() []Field {
+	return append([]Field{
+		{"inspect_tokens", Number(&l.InspectTokens, 100, 1e6), "Most tokens of a listing of inspect."},
+		{"result_tokens", Number(&l.ResultTokens, 0, 1e8), "Tokens above which a result is cut; 0 means never, and results are not kept."},
+		{"result_head", Number(&l.ResultHead, 0, 1e8), "Tokens of a cut result that are shown."},
+		{"sessions", Number(&l.Sessions, 1, 1e6), "Most client sessions of the HTTP front."},
+		{"session_idle", Duration(&l.SessionIdle), "Time after which an idle client session ends."},
+		{"body_bytes", Size(&l.BodyBytes), "Most bytes of an HTTP request."},
+		{"message_bytes", Size(&l.MessageBytes), "Most bytes of a message from a server."},
+		{"connects_at_once", Optional(Number(&l.ConnectsAtOnce, 1, 1000)), "Most servers that start at the same time. The default is twice the number of processors, and at least 4."},
+		{"calls_per_client", Number(&l.CallsPerClient, 1, 1e6), "Most calls of one client session at the same time."},
+		{"unread_bytes", Size(&l.UnreadBytes), "Unread bytes of one client session above which none of its further calls start. Further responses are kept in temporary files."},
+		{"kept_bytes", Size(&l.KeptBytes), "Most bytes of results that are kept for select and references."},
+		{"work_bytes", Size(&l.WorkBytes), "Most memory that select, path, grep, references and the cutting of results may use, for all clients together. Further work waits."},
+	}, l.Parts.fields(InLimits)...)
 }
 
 // fields returns the keys of one schema.
-func (p *Profile) fields() []field {
-	enabled := field{"enabled", boolean(&p.Enabled), "Whether the schema is served."}
-	return append([]field{enabled}, p.group()...)
+func (p *Profile) fields() []Field {
+	enabled := Field{"enabled", Boolean(&p.Enabled), "Whether the schema is served."}
+	return append([]Field{enabled}, p.group()...)
 }
 
 // ServerKeys are the spellings of the key that holds the servers.
 var ServerKeys = []string{"mcpServers", "mcp_servers", "servers"}
 
 // group returns the keys that a schema and the top level have in common.
-func (p *Profile) group() []field {
-	return []field{
-		{"expose", choice(&p.Expose, Lazy, Flat), "lazy: the tools inspect and exec. flat: every tool as Server__tool."},
-		{"prefix", boolean(&p.Prefix), "false makes a flat schema with one server a transparent proxy: names stay unchanged."},
-		{"flat_wait", duration(&p.FlatWait), "How long the list of tools of a flat schema waits for servers that start for the first time."},
+func (p *Profile) group() []Field {
+	return append([]Field{
+		{"expose", Choice(&p.Expose, Lazy, Flat), "lazy: the tools inspect and exec. flat: every tool as Server__tool."},
+		{"prefix", Boolean(&p.Prefix), "false makes a flat schema with one server a transparent proxy: names stay unchanged."},
+		{"flat_wait", Duration(&p.FlatWait), "How long the list of tools of a flat schema waits for servers that start for the first time."},
 		{"mcpServers", serverMap(&p.all), "The servers by name, as Claude, Cursor and Windsurf write them."},
 		{"mcp_servers", serverList(&p.all), "The servers as an array."},
 		{"servers", unshown(serverMap(&p.all)), "The servers by name, as VS Code writes them."},
-	}
+	}, p.Parts.fields(InProfile)...)
 }
 
 // synonyms are other names for Streamable HTTP that clients use.
 var synonyms = []Transport{"streamable-http", "streamableHttp", "streamable_http"}
 
 // nameField returns the key "name" of a server in an array.
-func (u *Upstream) nameField() field {
-	return field{"name", text(&u.Name).also(serverName), "Unique name of the server."}
+func (u *Upstream) nameField() Field {
+	return Field{"name", Text(&u.Name).also(serverName), "Unique name of the server."}
 }
 
 // fields returns the keys of one server.
-func (u *Upstream) fields() []field {
+func (u *Upstream) fields() []Field {
 	types := append([]Transport{TransportStdio, TransportHTTP, TransportSSE}, synonyms...)
-	return []field{
-		{"type", choice(&u.Transport, types...), "Transport. The default for a url is to try http, then sse."},
-		{"command", text(&u.Command, nonEmpty, reference.Check).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH} and ${keyring:NAME} are expanded."},
-		{"args", list(&u.Args, reference.Check), "Its arguments. References are expanded, each into one argument."},
+	return append([]Field{
+		{"type", Choice(&u.Transport, types...), "Transport. The default for a url is to try http, then sse."},
+		{"command", Text(&u.Command, NonEmpty, reference.Check).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH} and ${keyring:NAME} are expanded."},
+		{"args", List(&u.Args, reference.Check), "Its arguments. References are expanded, each into one argument."},
 		{"env", u.dict("env", &u.Env, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded. A value may be a command that prints it."},
-		{"cwd", text(&u.Dir, nonEmpty, reference.Check).also(notEmpty), "Its working directory, relative to the config file. References are expanded."},
-		{"url", text(&u.URL, reference.Check, writtenURL).also(webAddress), "Address of a remote server. References are expanded."},
+		{"cwd", Text(&u.Dir, NonEmpty, reference.Check).also(notEmpty), "Its working directory, relative to the config file. References are expanded."},
+		{"url", Text(&u.URL, reference.Check, writtenURL).also(webAddress), "Address of a remote server. References are expanded."},
 		{"headers", u.dict("headers", &u.Headers, headerName), "HTTP headers for a remote server. References are expanded. A value may be a command that prints it."},
 		{"auth", u.Auth.kind(), "How to sign in to a remote server that uses OAuth. Most servers need none of it."},
-		{"description", text(&u.Description), "One line for the directory the agent sees."},
-		{"disabled", optional(boolean(&u.disabled)), "true switches the server off."},
+		{"description", Text(&u.Description), "One line for the directory the agent sees."},
+		{"disabled", Optional(Boolean(&u.disabled)), "true switches the server off."},
 		{"enabled", inverse(&u.disabled), "false switches the server off."},
-		{"tools", section(u.Tools.fields()), "Which tools to show. Hidden tools cannot be called."},
-		{"startup_timeout", duration(&u.StartupTimeout), "Time to connect, initialize and list."},
-		{"timeout", duration(&u.Timeout), "Time for a call without any progress."},
-		{"max_timeout", duration(&u.MaxTimeout), "Time for a call in total."},
-		{"isolation", choice(&u.Isolation, Shared, PerClient, PerUser), "shared: one session for all clients. client: one for each. user: one for each caller."},
+		{"tools", Object(append(u.Tools.fields(), u.Parts.fields(InTools)...)), "Which tools to show. Hidden tools cannot be called."},
+		{"startup_timeout", Duration(&u.StartupTimeout), "Time to connect, initialize and list."},
+		{"timeout", Duration(&u.Timeout), "Time for a call without any progress."},
+		{"max_timeout", Duration(&u.MaxTimeout), "Time for a call in total."},
+		{"isolation", Choice(&u.Isolation, Shared, PerClient, PerUser), "shared: one session for all clients. client: one for each. user: one for each caller."},
 		{"forward_headers", forwards(&u.ForwardHeaders), "With isolation user: headers of the client's request that the server gets, such as {\"X-Jira-Token\": \"Authorization: Bearer {}\"}."},
-		{"start", choice(&u.Start, StartEager, StartLazy), "eager: start it with mcpx. lazy: start it when a request needs it. The default is start at the top level."},
-		{"pin", choice(&u.Pin, PinOff, PinWarn, PinBlock), "What happens to tools that are not as approved in mcpx.lock. block: they are hidden. warn: they are mentioned. off: nothing. The default is block with a lock file, and warn without."},
+		{"start", Choice(&u.Start, StartEager, StartLazy), "eager: start it with mcpx. lazy: start it when a request needs it. The default is start at the top level."},
+		{"pin", Choice(&u.Pin, PinOff, PinWarn, PinBlock), "What happens to tools that are not as approved in mcpx.lock. block: they are hidden. warn: they are mentioned. off: nothing. The default is block with a lock file, and warn without."},
 		{"sandbox", sandboxKind(&u.Sandbox), "true, or an object: restrict its process, which may read all files, and write only some. Linux only."},
 		{"idle_stop", idleTime(&u.IdleStop), "Stop its process if nobody uses it for this time. The default is idle_stop at the top level."},
-	}
+	}, u.Parts.fields(InUpstream)...)
 }
 
 // signingAlgs are the algorithms of auth.signing_alg.
 var signingAlgs = []string{"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"}
 
-func (a *Auth) fields() []field {
-	flow := choice(&a.Flow, FlowAuto, FlowBrowser, FlowDevice, FlowClientCredentials, FlowNone)
-	return []field{
+func (a *Auth) fields() []Field {
+	flow := Choice(&a.Flow, FlowAuto, FlowBrowser, FlowDevice, FlowClientCredentials, FlowNone)
+	return []Field{
 		{"flow", flow, "auto: the browser, or the device flow where there is no display. client_credentials: without a person. none: no OAuth."},
-		{"client_id", text(&a.ClientID, nonEmpty, reference.Check).also(notEmpty), "ID of an app that you registered. Without it, mcpx registers itself. References are expanded."},
-		{"client_secret", text(&a.ClientSecret, nonEmpty, reference.Check).also(notEmpty), "Secret of that app. Write a ${VAR} instead of the secret itself."},
-		{"scopes", list(&a.Scopes, nonEmpty), "Access to ask for, instead of what the server names."},
-		{"issuer", text(&a.Issuer, webURL).also(plainAddress), "The only authorization server that may be used."},
-		{"client_metadata_url", text(&a.ClientMetadataURL, webURL).also(plainAddress), "Address of a client ID metadata document for mcpx, for servers that support it."},
-		{"redirect_port", optional(number(&a.RedirectPort, 0, 65535)), "Port for the browser's way back, if the app was registered with one. The default is any free port."},
-		{"private_key", text(&a.PrivateKey, nonEmpty, reference.Check).also(notEmpty), "Private key in PEM form that authenticates the app instead of a secret. References are expanded."},
-		{"signing_alg", choice(&a.SigningAlg, signingAlgs...), "Algorithm of that key's signatures. The default depends on the key."},
+		{"client_id", Text(&a.ClientID, NonEmpty, reference.Check).also(notEmpty), "ID of an app that you registered. Without it, mcpx registers itself. References are expanded."},
+		{"client_secret", Text(&a.ClientSecret, NonEmpty, reference.Check).also(notEmpty), "Secret of that app. Write a ${VAR} instead of the secret itself."},
+		{"scopes", List(&a.Scopes, NonEmpty), "Access to ask for, instead of what the server names."},
+		{"issuer", Text(&a.Issuer, webURL).also(plainAddress), "The only authorization server that may be used."},
+		{"client_metadata_url", Text(&a.ClientMetadataURL, webURL).also(plainAddress), "Address of a client ID metadata document for mcpx, for servers that support it."},
+		{"redirect_port", Optional(Number(&a.RedirectPort, 0, 65535)), "Port for the browser's way back, if the app was registered with one. The default is any free port."},
+		{"private_key", Text(&a.PrivateKey, NonEmpty, reference.Check).also(notEmpty), "Private key in PEM form that authenticates the app instead of a secret. References are expanded."},
+		{"signing_alg", Choice(&a.SigningAlg, signingAlgs...), "Algorithm of that key's signatures. The default depends on the key."},
 	}
 }
 
 // kind returns the section auth of an upstream. It is shown if the file sets any of it.
-func (a *Auth) kind() kind {
-	k := section(a.fields())
+func (a *Auth) kind() Kind {
+	k := Object(a.fields())
 	shown := k.show
 	k.show = func() any {
 		if reflect.DeepEqual(*a, defaultUpstream().Auth) {
@@ -222,17 +221,17 @@ func (a *Auth) kind() kind {
 	return k
 }
 
-func (s *Sandbox) fields() []field {
-	return []field{
-		{"write", list(&s.Write, nonEmpty), "Folders and files that it may write; relative ones are in its working directory. It also has its own temporary folder."},
-		{"network", boolean(&s.Network), "false: it cannot create sockets."},
-		{"best_effort", boolean(&s.BestEffort), "true: start it even if the system cannot restrict it."},
+func (s *Sandbox) fields() []Field {
+	return []Field{
+		{"write", List(&s.Write, NonEmpty), "Folders and files that it may write; relative ones are in its working directory. It also has its own temporary folder."},
+		{"network", Boolean(&s.Network), "false: it cannot create sockets."},
+		{"best_effort", Boolean(&s.BestEffort), "true: start it even if the system cannot restrict it."},
 	}
 }
 
-func (f *Filter) fields() []field {
-	return []field{
-		{"allow", list(&f.Allow, glob), "Globs of the tools to show; without any, all."},
-		{"deny", list(&f.Deny, glob), "Globs of the tools to hide. deny wins over allow."},
+func (f *Filter) fields() []Field {
+	return []Field{
+		{"allow", List(&f.Allow, Glob), "Globs of the tools to show; without any, all."},
+		{"deny", List(&f.Deny, Glob), "Globs of the tools to hide. deny wins over allow."},
 	}
 }

@@ -43,9 +43,9 @@ func (r *reader) forwarding(n jsonc.Node, u *Upstream) {
 
 // forwards is an object of headers to forward: by the client's header, the header that the
 // server gets, with {} for the client's value.
-func forwards(p *[]Named[string]) kind {
-	header := func(p *string) kind { return text(p, forwardedHeader) }
-	return byName(p, "object of strings", header, forwardedName)
+func forwards(p *[]Named[string]) Kind {
+	header := func(p *string) Kind { return Text(p, forwardedHeader) }
+	return ByName(p, "object of strings", header, forwardedName)
 }
 
 func forwardedHeader(text string) error {

@@ -9,6 +9,7 @@ import (
 // the zero value, only stored secrets in files can be read.
 type Hooks struct {
 	Secrets    Secrets                    // may be nil
+	Sections   []Section                  // the keys of parts; without them, these keys are unknown
 	CheckStore func(address string) error // returns an error for an address that server.store cannot have; may be nil
 }
 

@@ -31,7 +31,7 @@ func (u *Upstream) asWritten() *Upstream {
 // sessionSettings returns the settings that an upstream session depends on.
 func (u *Upstream) sessionSettings() Upstream {
 	s := *u
-	s.Description, s.Tools, s.Pin, s.Trust = "", Filter{}, "", Trust{}
+	s.Description, s.Tools, s.Pin, s.Trust, s.Parts = "", Filter{}, "", Trust{}, nil
 	s.StartupTimeout, s.Timeout, s.MaxTimeout, s.IdleStop = 0, 0, 0, 0
 	s.written, s.secrets, s.environment, s.Err = nil, nil, environment{}, nil
 	if u.Err != nil {

@@ -11,30 +11,30 @@ import (
 	"mcpx/internal/reference"
 )
 
-// field declares one key of an object: how it is read, described in the JSON Schema and
+// Field declares one key of an object: how it is read, described in the JSON Schema and
 // shown.
-type field struct {
-	name string
-	kind kind
-	doc  string
+type Field struct {
+	Name string
+	Kind Kind
+	Doc  string
 }
 
-// kind is the type of a key, bound to the variable that keeps its value. The variable's
+// Kind is the type of a key, bound to the variable that keeps its value. The variable's
 // value at that time is the default.
-type kind struct {
+type Kind struct {
 	schema object                        // its JSON Schema
 	read   func(r *reader, n jsonc.Node) // stores a valid value, or reports a problem
 	show   func() any                    // returns the value for Show; an empty one leaves the key out
 }
 
 // also adds rules to the JSON Schema: checks that are easy to express there.
-func (k kind) also(rules ...pair) kind {
+func (k Kind) also(rules ...pair) Kind {
 	k.schema = append(slices.Clone(k.schema), rules...)
 	return k
 }
 
 // then adds a check of what was read.
-func (k kind) then(check func(r *reader, n jsonc.Node)) kind {
+func (k Kind) then(check func(r *reader, n jsonc.Node)) Kind {
 	read := k.read
 	k.read = func(r *reader, n jsonc.Node) {
 		read(r, n)
@@ -43,8 +43,8 @@ func (k kind) then(check func(r *reader, n jsonc.Node)) kind {
 	return k
 }
 
-func text(p *string, checks ...check) kind {
-	return kind{
+func Text(p *string, checks ...check) Kind {
+	return Kind{
 		schema: object{{"type", "string"}},
 		read: func(r *reader, n jsonc.Node) {
 			if s, ok := r.text(n, checks...); ok {
@@ -55,9 +55,18 @@ func text(p *string, checks ...check) kind {
 	}
 }
 
-// array is an array whose elements are of one kind.
-func array[T any](p *[]T, want string, element func(p *T) kind) kind {
-	return kind{
+// File is the path of a file, which may be relative to the folder of the config.
+func File(p *string) Kind {
+	return Text(p, NonEmpty).then(func(r *reader, _ jsonc.Node) {
+		if *p != "" {
+			*p = r.environment.absolute(*p)
+		}
+	})
+}
+
+// Array is an array whose elements are of one kind.
+func Array[T any](p *[]T, want string, element func(p *T) Kind) Kind {
+	return Kind{
 		schema: object{{"type", "array"}, {"items", element(new(T)).schema}},
 		read: func(r *reader, n jsonc.Node) {
 			if !r.is(n, '[', want) {
@@ -78,10 +87,10 @@ func array[T any](p *[]T, want string, element func(p *T) kind) kind {
 	}
 }
 
-// oneOrMore is an array that is not empty, or one element without brackets.
-func oneOrMore[T any](p *[]T, element func(p *T) kind) kind {
-	all := array(p, "array", element).also(pair{"minItems", 1})
-	return kind{
+// OneOrMore is an array that is not empty, or one element without brackets.
+func OneOrMore[T any](p *[]T, element func(p *T) Kind) Kind {
+	all := Array(p, "array", element).also(pair{"minItems", 1})
+	return Kind{
 		schema: object{{"anyOf", []object{element(new(T)).schema, all.schema}}},
 		read: func(r *reader, n jsonc.Node) {
 			if n.Kind() != '[' {
@@ -108,9 +117,9 @@ type Named[T any] struct {
 	Value T
 }
 
-// byName is an object whose values are of one kind. The checks are for their names.
-func byName[T any](p *[]Named[T], want string, value func(p *T) kind, names ...check) kind {
-	return kind{
+// ByName is an object whose values are of one kind. The checks are for their names.
+func ByName[T any](p *[]Named[T], want string, value func(p *T) Kind, names ...check) Kind {
+	return Kind{
 		schema: object{{"type", "object"}, {"additionalProperties", value(new(T)).schema}},
 		read: func(r *reader, n jsonc.Node) {
 			if !r.is(n, '{', want) {
@@ -133,18 +142,18 @@ func byName[T any](p *[]Named[T], want string, value func(p *T) kind, names ...c
 	}
 }
 
-func list(p *[]string, checks ...check) kind {
-	return array(p, "array of strings", func(p *string) kind { return text(p, checks...) })
+func List(p *[]string, checks ...check) Kind {
+	return Array(p, "array of strings", func(p *string) Kind { return Text(p, checks...) })
 }
 
 // dict is an object of strings of an upstream; name checks its keys. A value may also be a
 // command that prints it: {"cmd": ["op", "read", "op://…"]}.
-func (u *Upstream) dict(place string, p *map[string]string, name check) kind {
+func (u *Upstream) dict(place string, p *map[string]string, name check) Kind {
 	words := []string{}
-	command := section([]field{{"cmd", list(&words, reference.Check), "Program and arguments. What it prints is the value."}})
+	command := Object([]Field{{"cmd", List(&words, reference.Check), "Program and arguments. What it prints is the value."}})
 	command.schema = append(command.schema, pair{"required", []string{"cmd"}})
 	value := object{{"anyOf", []object{{{"type", "string"}}, command.schema}}}
-	return kind{
+	return Kind{
 		schema: object{{"type", "object"}, {"additionalProperties", value}},
 		read: func(r *reader, n jsonc.Node) {
 			if !r.is(n, '{', "object of strings") {
@@ -175,7 +184,7 @@ func (u *Upstream) dict(place string, p *map[string]string, name check) kind {
 }
 
 // command reads {"cmd": […]}, whose kind stores its words.
-func (r *reader) command(n jsonc.Node, k kind, words *[]string) []string {
+func (r *reader) command(n jsonc.Node, k Kind, words *[]string) []string {
 	*words = nil
 	before := r.ProblemCount()
 	k.read(r, n)
@@ -185,8 +194,8 @@ func (r *reader) command(n jsonc.Node, k kind, words *[]string) []string {
 	return *words
 }
 
-func boolean(p *bool) kind {
-	return kind{
+func Boolean(p *bool) Kind {
+	return Kind{
 		schema: object{{"type", "boolean"}},
 		read: func(r *reader, n jsonc.Node) {
 			if k := n.Kind(); k != 't' && k != 'f' {
@@ -200,19 +209,19 @@ func boolean(p *bool) kind {
 }
 
 // inverse is a boolean that stores the opposite of its value.
-func inverse(p *bool) kind {
-	return unshown(boolean(p)).then(func(*reader, jsonc.Node) { *p = !*p })
+func inverse(p *bool) Kind {
+	return unshown(Boolean(p)).then(func(*reader, jsonc.Node) { *p = !*p })
 }
 
-// choice is one of several words.
-func choice[T ~string](p *T, values ...T) kind {
+// Choice is one of several words.
+func Choice[T ~string](p *T, values ...T) Kind {
 	words := make([]string, len(values))
 	quoted := make([]string, len(values))
 	for i, v := range values {
 		words[i], quoted[i] = string(v), strconv.Quote(string(v))
 	}
 	want := strings.Join(quoted, ", ")
-	return kind{
+	return Kind{
 		schema: object{{"type", "string"}, {"enum", words}},
 		read: func(r *reader, n jsonc.Node) {
 			s, ok := r.text(n)
@@ -235,8 +244,8 @@ func choice[T ~string](p *T, values ...T) kind {
 	}
 }
 
-func number(p *int, least, most int) kind {
-	return kind{
+func Number(p *int, least, most int) Kind {
+	return Kind{
 		schema: object{{"type", "integer"}, {"minimum", least}, {"maximum", most}},
 		read: func(r *reader, n jsonc.Node) {
 			i, err := strconv.Atoi(string(n.Literal()))
@@ -250,9 +259,9 @@ func number(p *int, least, most int) kind {
 	}
 }
 
-// section is an object with fields of its own.
-func section(fields []field) kind {
-	return kind{
+// Object is an object with fields of its own.
+func Object(fields []Field) Kind {
+	return Kind{
 		schema: describe(fields),
 		read:   func(r *reader, n jsonc.Node) { r.object(n, fields) },
 		show:   func() any { return show(fields) },
@@ -260,9 +269,9 @@ func section(fields []field) kind {
 }
 
 // sandboxKind is true, false, or an object with the settings of a sandbox.
-func sandboxKind(p **Sandbox) kind {
+func sandboxKind(p **Sandbox) Kind {
 	defaults := defaultSandbox()
-	return kind{
+	return Kind{
 		schema: object{{"anyOf", []object{{{"type", "boolean"}}, describe(defaults.fields())}}},
 		read: func(r *reader, n jsonc.Node) {
 			s := defaultSandbox()
@@ -272,7 +281,7 @@ func sandboxKind(p **Sandbox) kind {
 			case 'f':
 				*p = nil
 			case '{':
-				section(s.fields()).read(r, n)
+				Object(s.fields()).read(r, n)
 				*p = &s
 			default:
 				r.Fail(n, "expected true, false or an object, got %s", n.Describe())
@@ -288,7 +297,7 @@ func sandboxKind(p **Sandbox) kind {
 }
 
 // lenient turns errors below a key into warnings. Invalid values get their default.
-func lenient(k kind) kind {
+func lenient(k Kind) Kind {
 	read := k.read
 	k.read = func(r *reader, n jsonc.Node) {
 		r.Tolerate(func() { read(r, n) }, "; using the default")
@@ -297,13 +306,13 @@ func lenient(k kind) kind {
 }
 
 // unshown leaves a key out of Show, because another key shows its value.
-func unshown(k kind) kind {
+func unshown(k Kind) Kind {
 	k.show = func() any { return nil }
 	return k
 }
 
-// optional leaves a key out of Show if its value is false or 0.
-func optional(k kind) kind {
+// Optional leaves a key out of Show if its value is false or 0.
+func Optional(k Kind) Kind {
 	show := k.show
 	k.show = func() any {
 		if v := show(); v != false && v != 0 {

@@ -52,9 +52,9 @@ func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
 
 // Check returns the problems of a file, as Parse does. A variable or a secret that is missing
 // is not the file's fault.
-func Check(file string, data []byte) error {
+func (h Hooks) Check(file string, data []byte) error {
 	noVariables := func(string) (string, bool) { return "", true }
-	_, err := parse(file, data, environment{lookup: noVariables, isDry: true})
+	_, err := parse(file, data, environment{Hooks: Hooks{Sections: h.Sections}, lookup: noVariables, isDry: true})
 	return err
 }
 
@@ -66,7 +66,7 @@ func parse(file string, data []byte, e environment) (*Config, error) {
 	}
 	e.folder = filepath.Dir(abs)
 	r := &reader{File: jsonc.New(file, data), environment: e}
-	c := defaults()
+	c := e.defaults()
 	c.File = abs
 	if root, ok := r.Parse(); ok {
 		r.config(root, c)

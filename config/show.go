@@ -14,7 +14,7 @@ import (
 // disabled upstreams, keeps references as they are written and hides secrets.
 func (c *Config) Show() []byte {
 	c = cmp.Or(c.unchanged, c)
-	return indent(show(append([]field{c.schemas()}, c.sections()...)))
+	return indent(show(append([]Field{c.schemas()}, c.sections()...)))
 }
 
 // ShowTo is Show for a caller who may use only what the rules grant: it has the granted
@@ -49,11 +49,11 @@ func (u Upstream) showTo(isWhole bool) object {
 	return show(u.fields())
 }
 
-func show(fields []field) object {
+func show(fields []Field) object {
 	var o object
 	for _, f := range fields {
-		if value := f.kind.show(); !isEmpty(value) {
-			o = append(o, pair{f.name, value})
+		if value := f.Kind.show(); !isEmpty(value) {
+			o = append(o, pair{f.Name, value})
 		}
 	}
 	return o
@@ -132,13 +132,13 @@ func maskValues(values map[string]string) map[string]string {
 
 // Schema returns the JSON Schema (2020-12) of the config file, for editors. It allows
 // unknown keys, because client configs have keys of their own.
-func Schema() []byte {
-	profile, upstream := defaultProfile(""), defaultUpstream()
+func (h Hooks) Schema() []byte {
+	profile, upstream := h.defaultProfile(""), h.defaultUpstream()
 	file := object{
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
 		{"title", "mcpx config"},
 	}
-	file = append(file, describe(defaults().fields(&profile))...)
+	file = append(file, describe(h.defaults().fields(&profile))...)
 	return indent(append(file,
 		requireOne(append([]string{"schemas"}, ServerKeys...)),
 		pair{"$defs", object{
@@ -150,15 +150,15 @@ func Schema() []byte {
 	))
 }
 
-func describe(fields []field) object {
+func describe(fields []Field) object {
 	properties := object{}
 	for _, f := range fields {
-		property := append(object{{"description", f.doc}}, f.kind.schema...)
-		value := f.kind.show()
+		property := append(object{{"description", f.Doc}}, f.Kind.schema...)
+		value := f.Kind.show()
 		if _, nested := value.(object); !isEmpty(value) && !nested {
 			property = append(property, pair{"default", value})
 		}
-		properties = append(properties, pair{f.name, property})
+		properties = append(properties, pair{f.Name, property})
 	}
 	return object{{"type", "object"}, {"properties", properties}}
 }

@@ -74,7 +74,7 @@ func TestShowHidesPlainValues(t *testing.T) {
 // validator checks files against the JSON Schema.
 func validator(t *testing.T) func(data []byte) error {
 	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Hooks{}.Schema()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestSchema(t *testing.T) {
 			t.Errorf("%s: valid", name)
 		}
 	}
-	golden(t, "testdata/schema.json", string(Schema()))
+	golden(t, "testdata/schema.json", string(Hooks{}.Schema()))
 }
 
 // TestSchemaOfTexts: names and texts that the reader refuses are invalid in an editor too.

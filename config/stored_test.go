@@ -224,7 +224,7 @@ func TestStoredToken(t *testing.T) {
 			t.Errorf("%s: shown", reference)
 		}
 		// A secret that cannot be read is no reason not to edit the file.
-		if err := Check(filepath.Join(folder, "mcpx.json"), text); err != nil {
+		if err := (Hooks{}).Check(filepath.Join(folder, "mcpx.json"), text); err != nil {
 			t.Errorf("%s: %v", reference, err)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 // maxDuration keeps sums of durations from overflowing.
 const maxDuration = 30 * 24 * time.Hour
 
-// duration is a string such as "30s", or a number of seconds.
-func duration(p *time.Duration) kind {
-	return kind{
+// Duration is a string such as "30s", or a number of seconds.
+func Duration(p *time.Duration) Kind {
+	return Kind{
 		schema: object{
 			{"type", []string{"string", "number"}},
 			{"pattern", `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`},
@@ -52,8 +52,8 @@ func duration(p *time.Duration) kind {
 const unset time.Duration = -1
 
 // idleTime is a duration, or "never", which is 0.
-func idleTime(p *time.Duration) kind {
-	k := duration(p)
+func idleTime(p *time.Duration) Kind {
+	k := Duration(p)
 	read := k.read
 	k.schema = object{{"anyOf", []object{k.schema, {{"const", "never"}}}}}
 	k.read = func(r *reader, n jsonc.Node) {
@@ -88,9 +88,9 @@ func FormatDuration(d time.Duration) string {
 }
 
 // milliseconds is a duration of at most a day as a number; 0 means no limit.
-func milliseconds(p *time.Duration) kind {
+func milliseconds(p *time.Duration) Kind {
 	ms := int(p.Milliseconds())
-	return number(&ms, 0, 24*60*60*1000).then(func(*reader, jsonc.Node) { *p = time.Duration(ms) * time.Millisecond })
+	return Number(&ms, 0, 24*60*60*1000).then(func(*reader, jsonc.Node) { *p = time.Duration(ms) * time.Millisecond })
 }
 
 var (
@@ -106,9 +106,9 @@ const (
 	mostSize  = 1 << 30
 )
 
-// size is a number of bytes, or a string such as "8MiB".
-func size(p *int) kind {
-	return kind{
+// Size is a number of bytes, or a string such as "8MiB".
+func Size(p *int) Kind {
+	return Kind{
 		schema: object{
 			{"type", []string{"integer", "string"}},
 			{"pattern", sizePattern.String()},

@@ -17,14 +17,14 @@ type reader struct {
 }
 
 // object reads the members of an object into its fields.
-func (r *reader) object(n jsonc.Node, fields []field) {
+func (r *reader) object(n jsonc.Node, fields []Field) {
 	if !r.is(n, '{', "object") {
 		return
 	}
 	for _, m := range n.Members() {
-		i := slices.IndexFunc(fields, func(f field) bool { return f.name == m.Key })
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == m.Key })
 		if i >= 0 {
-			fields[i].kind.read(r, m.Value)
+			fields[i].Kind.read(r, m.Value)
 			continue
 		}
 		if !r.MayWarn() {
@@ -32,7 +32,7 @@ func (r *reader) object(n jsonc.Node, fields []field) {
 		}
 		names := make([]string, len(fields))
 		for i, f := range fields {
-			names[i] = f.name
+			names[i] = f.Name
 		}
 		if near := nearest.Word(m.Key, names); near != "" {
 			r.Warn(m.Name, "unknown key; did you mean %q?", near)
@@ -51,7 +51,7 @@ func (r *reader) is(n jsonc.Node, kind hujson.Kind, want string) bool {
 	return false
 }
 
-// text returns a string that passes the checks.
+// Text returns a string that passes the checks.
 func (r *reader) text(n jsonc.Node, checks ...check) (string, bool) {
 	if kind := n.Kind(); kind == '0' || kind == 't' || kind == 'f' {
 		r.Fail(n, "expected string, got %s; write %q", n.Describe(), n.Literal())
@@ -77,7 +77,7 @@ func (r *reader) check(n jsonc.Node, s string, checks ...check) bool {
 
 // config reads the whole file.
 func (r *reader) config(root jsonc.Node, c *Config) {
-	top := defaultProfile("default")
+	top := r.environment.defaultProfile("default")
 	r.object(root, c.fields(&top))
 	used := r.oneOf(root, append([]string{"schemas"}, ServerKeys...))
 	c.Stdio.Encoding = "utf8" // or utf-8, which is the same
@@ -114,8 +114,8 @@ func (r *reader) oneOf(n jsonc.Node, keys []string) string {
 }
 
 // profiles returns the kind of the object with all schemas.
-func profiles(p *[]Profile) kind {
-	return kind{
+func profiles(p *[]Profile) Kind {
+	return Kind{
 		schema: object{
 			{"type", "object"},
 			{"minProperties", 1},
@@ -138,7 +138,7 @@ func profiles(p *[]Profile) kind {
 }
 
 func (r *reader) profile(m jsonc.Member) Profile {
-	p := defaultProfile(m.Key)
+	p := r.environment.defaultProfile(m.Key)
 	r.check(m.Name, m.Key, checkAnyName)
 	r.object(m.Value, p.fields())
 	if m.Value.Kind() == '{' {
@@ -162,8 +162,8 @@ func (r *reader) prefix(n jsonc.Node, p *Profile) {
 }
 
 // serverMap returns the kind of an object of servers by name.
-func serverMap(p *[]Upstream) kind {
-	return kind{
+func serverMap(p *[]Upstream) Kind {
+	return Kind{
 		schema: object{
 			{"type", "object"},
 			{"propertyNames", object{serverName}},
@@ -173,13 +173,11 @@ func serverMap(p *[]Upstream) kind {
 			if !r.is(n, '{', "object of servers") {
 				return
 			}
-			var u Upstream
-			fields := u.fields() // reused for all servers
 			for _, m := range n.Members() {
-				u = defaultUpstream()
+				u := r.environment.defaultUpstream()
 				u.Name = m.Key
 				r.check(m.Name, u.Name, CheckName)
-				r.upstream(m.Value, &u, fields)
+				r.upstream(m.Value, &u, u.fields())
 				*p = append(*p, u)
 			}
 		},
@@ -188,10 +186,10 @@ func serverMap(p *[]Upstream) kind {
 }
 
 // serverList returns the kind of an array of servers.
-func serverList(p *[]Upstream) kind {
-	return unshown(kind{
+func serverList(p *[]Upstream) Kind {
+	return unshown(Kind{
 		schema: object{{"type", "array"}, {"items", append(
-			describe([]field{new(Upstream).nameField()}),
+			describe([]Field{new(Upstream).nameField()}),
 			pair{"$ref", "#/$defs/server"},
 			pair{"required", []string{"name"}},
 		)}},
@@ -199,12 +197,10 @@ func serverList(p *[]Upstream) kind {
 			if !r.is(n, '[', "array of servers") {
 				return
 			}
-			var u Upstream
-			fields := append(u.fields(), u.nameField())
 			first := map[string]jsonc.Node{}
 			for _, e := range n.Elements() {
-				u = defaultUpstream()
-				r.upstream(e, &u, fields)
+				u := r.environment.defaultUpstream()
+				r.upstream(e, &u, append(u.fields(), u.nameField()))
 				r.require(e, "name")
 				if m, ok := e.Member("name"); ok && m.Value.Kind() == '"' {
 					r.check(m.Value, u.Name, CheckName)
@@ -217,7 +213,7 @@ func serverList(p *[]Upstream) kind {
 }
 
 // upstream reads one server and checks that its keys fit together.
-func (r *reader) upstream(n jsonc.Node, u *Upstream, fields []field) {
+func (r *reader) upstream(n jsonc.Node, u *Upstream, fields []Field) {
 	r.object(n, fields)
 	if n.Kind() != '{' {
 		return

@@ -20,13 +20,13 @@ import (
 // File changes the servers of a config file. The result is checked whole before it replaces
 // the file; a config with an error is not written. create has the permissions of a file that
 // does not exist yet; 0: it must exist. Several processes may edit one file at the same time.
-func File(path string, create fs.FileMode, change func(e *Editor) error) (atomicfile.Result, error) {
+func File(hooks config.Hooks, path string, create fs.FileMode, change func(e *Editor) error) (atomicfile.Result, error) {
 	options := atomicfile.Options{Limit: config.MaxBytes, Create: create}
-	return atomicfile.Edit(path, options, func(old []byte) ([]byte, error) { return Text(path, old, change) })
+	return atomicfile.Edit(path, options, func(old []byte) ([]byte, error) { return Text(hooks, path, old, change) })
 }
 
 // Text is [File] for the text of a file. An empty text stands for a new file.
-func Text(path string, old []byte, change func(e *Editor) error) ([]byte, error) {
+func Text(hooks config.Hooks, path string, old []byte, change func(e *Editor) error) ([]byte, error) {
 	text := old
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{\n  \"mcpServers\": {}\n}\n")
@@ -43,7 +43,7 @@ func Text(path string, old []byte, change func(e *Editor) error) ([]byte, error)
 		return nil, err
 	}
 	changed := doc.Bytes()
-	if err := check(path, text, changed); err != nil {
+	if err := check(hooks, path, text, changed); err != nil {
 		return nil, err
 	}
 	return changed, nil
@@ -51,12 +51,12 @@ func Text(path string, old []byte, change func(e *Editor) error) ([]byte, error)
 
 // check returns the problems of a text after a change: those of the old text if it had any,
 // otherwise a ChangeError.
-func check(path string, old, changed []byte) error {
+func check(hooks config.Hooks, path string, old, changed []byte) error {
 	var problems *jsonc.Error
-	if err := config.Check(path, changed); !errors.As(err, &problems) {
+	if err := hooks.Check(path, changed); !errors.As(err, &problems) {
 		return err
 	}
-	if err := config.Check(path, old); err != nil {
+	if err := hooks.Check(path, old); err != nil {
 		return err
 	}
 	return &ChangeError{problems.Problems}

@@ -85,7 +85,7 @@ func TestText(t *testing.T) {
 			`{"mcpServers": {"time": {"command": "x"}}}`, `{"mcpServers": {"time": {"command": "x"}}}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got, err := Text("mcpx.json", []byte(row.in), row.change)
+			got, err := Text(config.Hooks{}, "mcpx.json", []byte(row.in), row.change)
 			if err != nil || string(got) != row.want {
 				t.Errorf("%v, got\n%s\nwant\n%s", err, got, row.want)
 			}
@@ -114,7 +114,7 @@ func TestTextRefuses(t *testing.T) {
 		{"no schemas", `{"mcpServers": {}}`, func(e *Editor) error { return e.AddSchema("b") }, `unknown schema "b"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			_, err := Text("mcpx.json", []byte(row.in), row.change)
+			_, err := Text(config.Hooks{}, "mcpx.json", []byte(row.in), row.change)
 			if err == nil || !strings.HasPrefix(err.Error(), row.want) {
 				t.Errorf("got %v, want %s", err, row.want)
 			}
@@ -124,7 +124,7 @@ func TestTextRefuses(t *testing.T) {
 
 func TestUnknownServerElsewhere(t *testing.T) {
 	in := `{"schemas": {"default": {"mcpServers": {"b": {"command": "x"}}}, "work": {"mcp_servers": [{"name": "a", "command": "x"}]}}}`
-	_, err := Text("mcpx.json", []byte(in), func(e *Editor) error { return e.Disable("", "a") })
+	_, err := Text(config.Hooks{}, "mcpx.json", []byte(in), func(e *Editor) error { return e.Disable("", "a") })
 	var unknown *UnknownServerError
 	want := &UnknownServerError{Schema: "default", Name: "a", Known: []string{"b"}, Elsewhere: []string{"work"}}
 	if !errors.As(err, &unknown) || !reflect.DeepEqual(unknown, want) {
@@ -137,7 +137,7 @@ func TestEditorServers(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "x"}, "b": {/* c */ "url": "http://x",}}}`,
 		`{"mcp_servers": [{"command": "x", "name": "a"}, {"name": "b", "url": "http://x"}]}`,
 	} {
-		_, err := Text("mcpx.json", []byte(in), func(e *Editor) error {
+		_, err := Text(config.Hooks{}, "mcpx.json", []byte(in), func(e *Editor) error {
 			names, servers, err := e.Servers("")
 			if err != nil || fmt.Sprint(names) != "[a b]" || string(servers["a"]) != `{"command":"x"}` || string(servers["b"]) != `{"url":"http://x"}` {
 				t.Errorf("%v %s %v", names, servers, err)
@@ -159,7 +159,7 @@ func TestEditConcurrently(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range servers {
 		all.Go(func() {
-			if _, err := File(path, 0o600, func(e *Editor) error {
+			if _, err := File(config.Hooks{}, path, 0o600, func(e *Editor) error {
 				return e.Add("", fmt.Sprintf("s%d", i), []byte(addedServer))
 			}); err != nil {
 				t.Error(err)
@@ -182,7 +182,7 @@ func TestEditKeepsBrokenFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(broken), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := File(path, 0o600, add(""))
+	_, err := File(config.Hooks{}, path, 0o600, add(""))
 	var problems *jsonc.Error
 	if !errors.As(err, &problems) {
 		t.Errorf("got %v", err)
@@ -208,11 +208,11 @@ func FuzzAddRemove(f *testing.F) {
 		if err != nil {
 			return
 		}
-		added, err := Text("mcpx.json", []byte(src), add(""))
+		added, err := Text(config.Hooks{}, "mcpx.json", []byte(src), add(""))
 		if err != nil {
 			return // the name is used, or there is no such schema
 		}
-		after, err := Text("mcpx.json", added, func(e *Editor) error { return e.Remove("", "new") })
+		after, err := Text(config.Hooks{}, "mcpx.json", added, func(e *Editor) error { return e.Remove("", "new") })
 		if err != nil {
 			t.Fatalf("%v in %s", err, added)
 		}
@@ -226,7 +226,7 @@ func FuzzAddRemove(f *testing.F) {
 // TestEditWithUnknownSecrets: secrets of the HTTP front need not be known to edit the file.
 func TestEditWithUnknownSecrets(t *testing.T) {
 	src := `{"mcpServers": {}, "server": {"token": "${A}", "session_key": ["${B}", "${keyring:c}"], "auth": {"tokens": [{"name": "ci", "token": "${D}", "allow": ["*"]}]}}}`
-	if _, err := Text("mcpx.json", []byte(src), add("")); err != nil {
+	if _, err := Text(config.Hooks{}, "mcpx.json", []byte(src), add("")); err != nil {
 		t.Error(err)
 	}
 }

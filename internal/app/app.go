@@ -90,7 +90,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
 		return nil, err
 	}
-	if a.audit, err = audit.Open(c.Logging.Audit, a.log); err != nil {
+	if a.audit, err = audit.Open(audit.Section.Of(c.Logging.Parts).File, a.log); err != nil {
 		_ = a.log.Close()
 		return nil, err
 	}

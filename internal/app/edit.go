@@ -44,7 +44,7 @@ func (a *App) edit(change func(e *edit.Editor) error) error {
 	if err != nil {
 		return err
 	}
-	if _, err := edit.File(c.File, 0, change); err != nil {
+	if _, err := edit.File(ConfigHooks(), c.File, 0, change); err != nil {
 		return err
 	}
 	return a.Reload()
@@ -92,11 +92,11 @@ func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte
 	if err != nil {
 		return nil, nil, err
 	}
-	changed, err := edit.Text(current.File, text, func(e *edit.Editor) error { return e.Add(schema, name, entry) })
+	changed, err := edit.Text(ConfigHooks(), current.File, text, func(e *edit.Editor) error { return e.Add(schema, name, entry) })
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := configHooks().Parse(current.File, changed, os.LookupEnv)
+	c, err := ConfigHooks().Parse(current.File, changed, os.LookupEnv)
 	if err != nil {
 		return nil, nil, err
 	}

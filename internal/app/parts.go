@@ -2,18 +2,23 @@ package app
 
 import (
 	"mcpx/config"
+	"mcpx/internal/parts/audit"
 	"mcpx/internal/parts/replicas/redis"
 	"mcpx/internal/parts/secrets"
 	"mcpx/internal/parts/signin"
 )
 
-// configHooks returns what the values of a config need.
-func configHooks() config.Hooks {
-	return config.Hooks{Secrets: secrets.Stored{}, CheckStore: redis.CheckAddress}
+// ConfigHooks returns what the values of a config need.
+func ConfigHooks() config.Hooks {
+	return config.Hooks{
+		Secrets:    secrets.Stored{},
+		CheckStore: redis.CheckAddress,
+		Sections:   []config.Section{audit.Section},
+	}
 }
 
 // LoadConfig reads a config file.
-func LoadConfig(path string) (*config.Config, error) { return configHooks().Load(path) }
+func LoadConfig(path string) (*config.Config, error) { return ConfigHooks().Load(path) }
 
 // guide returns how people sign in to the upstreams of a profile.
 func (a *App) guide(c *config.Config, p *config.Profile) signin.Guide {

@@ -74,7 +74,7 @@ func TestConsoleEdits(t *testing.T) {
 	text := []byte(`{"mcpServers": {"one": {"command": "x", "timeout": "5s"}}}`)
 	s.Editing = &Editing{
 		Edit: func(change func(e *edit.Editor) error) error {
-			changed, err := edit.Text("mcpx.json", text, change)
+			changed, err := edit.Text(config.Hooks{}, "mcpx.json", text, change)
 			if err == nil {
 				text = changed
 			}

@@ -13,6 +13,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/config/edit"
+	"mcpx/internal/app"
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
@@ -61,7 +62,7 @@ func (c *addCmd) Run(t *invocation) error {
 		}
 	}
 	var schemas []string // of the file before the change
-	result, err := edit.File(c.Path, 0o600, func(e *edit.Editor) error {
+	result, err := edit.File(app.ConfigHooks(), c.Path, 0o600, func(e *edit.Editor) error {
 		schemas = e.Schemas()
 		return c.add(e, rawjson.Encode(server))
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/internal/app"
 	"mcpx/internal/jsonc"
 	"mcpx/internal/plain"
 )
@@ -108,7 +109,7 @@ func (c *configCheckCmd) json(t *invocation, file *config.Config, err error) err
 type configSchemaCmd struct{}
 
 func (configSchemaCmd) Run(t *invocation) error {
-	return t.Printf("%s\n", config.Schema())
+	return t.Printf("%s\n", app.ConfigHooks().Schema())
 }
 
 type configShowCmd struct{ configFile }

@@ -14,6 +14,7 @@ import (
 	"mcpx/cmd/internal/terminal"
 	"mcpx/config"
 	"mcpx/config/edit"
+	"mcpx/internal/app"
 	"mcpx/internal/atomicfile"
 	"mcpx/internal/plain"
 )
@@ -51,7 +52,7 @@ func (c *importCmd) Run(t *invocation) error {
 	if found.Len() == 0 {
 		return nothing(found, places)
 	}
-	text, err := edit.Text(c.Output, nil, func(e *edit.Editor) error { return found.AddTo(e, "") })
+	text, err := edit.Text(app.ConfigHooks(), c.Output, nil, func(e *edit.Editor) error { return found.AddTo(e, "") })
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"mcpx/config"
 	"mcpx/config/edit"
 	"mcpx/internal/ansi"
+	"mcpx/internal/app"
 	"mcpx/internal/atomicfile"
 	"mcpx/internal/plain"
 )
@@ -96,7 +97,7 @@ func noteMoved(t *invocation, change *clients.Change) {
 	}
 	text, _ := readIfExists(path) // the note is only advice
 	var lost []string
-	_, err := edit.Text(path, text, func(e *edit.Editor) error {
+	_, err := edit.Text(app.ConfigHooks(), path, text, func(e *edit.Editor) error {
 		names, _, err := e.Servers(schema)
 		lost = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(change.Servers, name) })
 		return err
@@ -199,7 +200,7 @@ func (m *move) plan(t *invocation) error {
 	if err != nil {
 		return err
 	}
-	if _, err := edit.Text(m.path, old, m.edit); err != nil {
+	if _, err := edit.Text(app.ConfigHooks(), m.path, old, m.edit); err != nil {
 		return editError(err, m.path)
 	}
 	for _, note := range m.notes {
@@ -213,7 +214,7 @@ func (m *move) write() error {
 	if _, err := makeFolder(m.path); err != nil {
 		return err
 	}
-	if _, err := edit.File(m.path, 0o600, m.edit); err != nil {
+	if _, err := edit.File(app.ConfigHooks(), m.path, 0o600, m.edit); err != nil {
 		return editError(err, m.path)
 	}
 	return nil

@@ -193,7 +193,7 @@ type serverEdit struct {
 
 // edit changes the server and prints done, a format for its name and the file.
 func (c *serverEdit) edit(t *invocation, done string, change func(e *edit.Editor, schema, name string) error) (changed bool, err error) {
-	result, err := edit.File(c.Path, 0, func(e *edit.Editor) error { return change(e, c.Schema, c.Server) })
+	result, err := edit.File(app.ConfigHooks(), c.Path, 0, func(e *edit.Editor) error { return change(e, c.Schema, c.Server) })
 	if err != nil {
 		return false, editError(err, c.Path)
 	}

@@ -32,7 +32,7 @@ func collect(t *testing.T, system System, files ...string) *Collection {
 // configOf returns a new config with the servers.
 func configOf(t *testing.T, c *Collection) []byte {
 	t.Helper()
-	text, err := edit.Text("mcpx.json", nil, func(e *edit.Editor) error { return c.AddTo(e, "") })
+	text, err := edit.Text(config.Hooks{}, "mcpx.json", nil, func(e *edit.Editor) error { return c.AddTo(e, "") })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,23 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 )
+
+// Section has the key logging.audit.
+var Section = config.NewSection(config.InLogging, Settings{}, func(s *Settings) []config.Field {
+	return []config.Field{
+		{Name: "audit", Kind: config.File(&s.File), Doc: "File that gets one JSON line per call, without values, relative to the config file."},
+	}
+})
+
+// Settings are the values of the Section.
+type Settings struct {
+	File string // absolute; empty: there is no audit
+}
 
 // Audit writes one line for each call to a file. Its methods may be called concurrently.
 type Audit struct {
