@@ -2,12 +2,9 @@ package server
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"mcpx/config"
-	"mcpx/executor"
-	"mcpx/internal/plain"
+	"mcpx/executor/listing"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry/upstream"
@@ -26,16 +23,17 @@ func (s *Server) granted(c upstream.Client) (upstreams []*config.Upstream) {
 	return upstreams
 }
 
-// directoryLimit is the longest description of inspect, in bytes, however many
-// servers there are.
-const directoryLimit = 2048
-
-// The schemas of the two tools. arguments has an empty "properties": without it,
-// models under constrained decoding send {}.
+// The schemas of the two tools. The one of arguments names the types of its values: of all
+// ways to say "any object", this is the only one with which no agent framework loses the
+// arguments, and no constrained decoder allows only {}.
 const (
 	inspectSchema = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]}`
-	execSchema    = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true},"select":{"type":"string"}},"required":["server_name","tool_name"]}`
+	execSchema    = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},` +
+		`"arguments":{"type":"object","additionalProperties":{"type":["string","number","boolean","object","array","null"]}},"select":{"type":"string"}},"required":["server_name","tool_name"]}`
 )
+
+// execDescription is the description of exec. Models that read only this know how to select.
+const execDescription = `Call a tool whose signature you know. select returns only some fields and rows: "id, user.login where state = open limit 20", "count where …", "/regex/".`
 
 // alwaysLoad is a member of a tool's definition. Clients that defer tools then show this
 // tool to the model from the start. The model does not see the member itself.
@@ -45,10 +43,11 @@ const alwaysLoad = `,"_meta":{"anthropic/alwaysLoad":true}`
 // meta is a further member of both, or "". mcp-go's Tool is not used, since it always has
 // annotations, which cost tokens.
 func lazyTools(upstreams []*config.Upstream, meta string) []byte {
-	b := rawjson.AppendString([]byte(`{"tools":[{"name":"inspect","description":`), directory(upstreams))
+	directory, _ := listing.Directory(upstreams)
+	b := rawjson.AppendString([]byte(`{"tools":[{"name":"inspect","description":`), directory)
 	b = append(b, `,"inputSchema":`+inspectSchema+`,"annotations":{"readOnlyHint":true}`+meta+`},`...)
-	b = append(b, `{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":`+execSchema+meta+`}]}`...)
-	return b
+	b = rawjson.AppendString(append(b, `{"name":"exec","description":`...), execDescription)
+	return append(b, `,"inputSchema":`+execSchema+meta+`}]}`...)
 }
 
 // listTools handles tools/list. In lazy mode the list has one page.
@@ -66,41 +65,8 @@ func (s *Server) listTools(ctx context.Context, c *Client, m rpc.Message) ([]byt
 	return lazyTools(s.granted(c), meta), nil
 }
 
-// directory returns the description of inspect, with the names and descriptions of all
-// servers. If it is too long, it omits the descriptions, and then the last names.
-func directory(upstreams []*config.Upstream) string {
-	const (
-		use    = "List a server's tools, or get one's schema. Servers: "
-		search = executor.Builtin + " (searches all tools"
-	)
-	var full, names []string
-	for _, u := range upstreams {
-		name := u.Name
-		names = append(names, name)
-		if u.Description != "" {
-			name += " (" + plain.Line(u.Description) + ")"
-		}
-		full = append(full, name)
-	}
-	for _, list := range [][]string{full, names} {
-		if text := use + strings.Join(append(list, search+")"), ", "); len(text) <= directoryLimit {
-			return text
-		}
-	}
-	last := func(missing int) string {
-		return fmt.Sprintf(`%s; inspect("%s") lists %d more servers)`, search, executor.Builtin, missing)
-	}
-	room := directoryLimit - len(use+last(len(names)))
-	shown := 0
-	for ; shown < len(names); shown++ {
-		if room -= len(names[shown]) + len(", "); room < 0 {
-			break
-		}
-	}
-	return use + strings.Join(append(names[:shown], last(len(names)-shown)), ", ")
-}
-
-// LazyTools returns the result of tools/list in lazy mode, as a client's model sees it.
-func (s *Server) LazyTools(c upstream.Client) []byte {
-	return lazyTools(s.granted(c), "")
+// FirstTexts returns what a client's model reads in lazy mode before its first call: the result
+// of tools/list, and the instructions.
+func (s *Server) FirstTexts(c upstream.Client) []byte {
+	return append(lazyTools(s.granted(c), ""), shortInstructions...)
 }

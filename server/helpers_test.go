@@ -196,11 +196,11 @@ func failure(code int, message, data string) string {
 }
 
 const listed = `{"tools":[` +
-	`{"name":"inspect","description":"List a server's tools, or get one's schema. Servers: a, mcpx (searches all tools)","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]},"annotations":{"readOnlyHint":true}},` +
-	`{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true},"select":{"type":"string"}},"required":["server_name","tool_name"]}}]}`
+	`{"name":"inspect","description":"List a server's tools (tool_name \"issue*\" narrows), or get one's schema. Servers: a, mcpx (searches all tools)","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]},"annotations":{"readOnlyHint":true}},` +
+	`{"name":"exec","description":"Call a tool whose signature you know. select returns only some fields and rows: \"id, user.login where state = open limit 20\", \"count where …\", \"/regex/\".","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","additionalProperties":{"type":["string","number","boolean","object","array","null"]}},"select":{"type":"string"}},"required":["server_name","tool_name"]}}]}`
 
-// instructed are the instructions in front of one upstream, a.
-const instructed = `"MCP servers behind two tools: a. inspect(server_name) lists a server's tools, exec calls one. exec(\"mcpx\", \"search\", {\"query\": …}) searches the tools of all servers."`
+// instructed are the instructions of clients that do not defer tools.
+const instructed = `"MCP servers behind two tools, inspect and exec; inspect's description names them."`
 
 // exec is the params of a call to a tool of the server one.
 func exec(tool, arguments string) string {

@@ -3,15 +3,13 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/config"
-	"mcpx/executor"
+	"mcpx/executor/listing"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
@@ -71,15 +69,12 @@ func Revisions() []string {
 	return revisions
 }
 
-// instructionsLimit bounds the characters of the instructions, for any number of servers.
-const instructionsLimit = 1024
-
 // instructions returns the instructions for clients. Clients that defer tools show the
 // model only these and the names of the tools at first.
 func (s *Server) instructions(c *Client) string {
 	switch {
 	case s.lazy:
-		return lazyInstructions(s.granted(c))
+		return s.lazyInstructions(c)
 	case s.bare:
 		for _, only := range s.Upstreams(c) {
 			return only.Instructions
@@ -89,33 +84,24 @@ func (s *Server) instructions(c *Client) string {
 	return s.flatInstructions(c)
 }
 
-// lazyInstructions names all servers and explains inspect and exec. If it is too long, it
-// omits the last names.
-func lazyInstructions(upstreams []*config.Upstream) string {
-	const use = "inspect(server_name) lists a server's tools, exec calls one. " +
-		`exec("` + executor.Builtin + `", "search", {"query": …}) searches the tools of all servers.`
-	var names []string
-	for _, u := range upstreams {
-		names = append(names, u.Name)
+// shortInstructions are for clients that show the model the descriptions of inspect and exec.
+const shortInstructions = "MCP servers behind two tools, inspect and exec; inspect's description names them."
+
+// The clients that defer tools: at first, their models see only the names of tools and the
+// instructions. Those in the second table show tools with alwaysLoad.
+var (
+	deferring        = map[string]bool{"codex-mcp-client": true, "opencode": true}
+	honorsAlwaysLoad = map[string]bool{"claude-code": true, "claude-ai": true}
+)
+
+// lazyInstructions returns the instructions in lazy mode. They depend only on the config, the
+// rules of the caller and the name of the client, so that a client always gets the same bytes.
+func (s *Server) lazyInstructions(c *Client) string {
+	name := c.Program().Name
+	if deferring[name] || honorsAlwaysLoad[name] && !s.AlwaysLoad {
+		return listing.Instructions(s.granted(c))
 	}
-	text := func(names []string, more string) string {
-		return "MCP servers behind two tools: " + strings.Join(names, ", ") + more + ". " + use
-	}
-	if len(names) == 0 {
-		return use
-	}
-	whole := text(names, "")
-	if utf8.RuneCountInString(whole) <= instructionsLimit {
-		return whole
-	}
-	more := func(n int) string { return fmt.Sprintf(` and %d more, which inspect("%s") lists`, n, executor.Builtin) }
-	room := instructionsLimit - utf8.RuneCountInString(text(nil, more(len(names))))
-	fit := 0
-	for ; room >= 0; fit++ {
-		room -= utf8.RuneCountInString(names[fit]) + len(", ")
-	}
-	fit-- // the last one did not
-	return text(names[:fit], more(len(names)-fit))
+	return shortInstructions
 }
 
 // flatInstructions names each server, with the start of its own instructions if they are
@@ -125,7 +111,7 @@ func (s *Server) flatInstructions(c *Client) string {
 	if len(upstreams) == 0 {
 		return ""
 	}
-	share := instructionsLimit / len(upstreams)
+	share := listing.InstructionsLimit / len(upstreams)
 	var lines []string
 	for _, u := range upstreams {
 		line := u.Name
@@ -134,7 +120,7 @@ func (s *Server) flatInstructions(c *Client) string {
 		}
 		lines = append(lines, cutRunes(line, share-1)) // 1: the line break
 	}
-	return cutRunes(strings.Join(lines, "\n"), instructionsLimit)
+	return cutRunes(strings.Join(lines, "\n"), listing.InstructionsLimit)
 }
 
 // cutRunes returns the start of a text, at most limit characters.

@@ -1,44 +1,53 @@
 package server
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/tiktoken-go/tokenizer"
+
+	"mcpx/executor/listing"
 	"mcpx/internal/rawjson"
 )
 
-// TestLazyInstructions: every server is named while there is room. Then the text says
-// how many are left out, and where they are listed.
+// TestLazyInstructions: clients that defer tools get the names of the servers, others one
+// sentence. The same client gets the same bytes.
 func TestLazyInstructions(t *testing.T) {
-	var names []string
-	for i := range 200 {
-		names = append(names, fmt.Sprintf("server number %d", i))
-	}
-	long := strings.Repeat("日", 64)
-	for _, c := range []struct {
-		names []string
-		want  []string
+	const names = "MCP servers behind two tools: a, b. "
+	for _, row := range []struct {
+		client     string
+		alwaysLoad bool
+		want       string
 	}{
-		{nil, []string{"inspect(server_name)", "search"}},
-		{[]string{"time", "日本"}, []string{"time, 日本. ", "inspect(server_name)", "exec", `"search"`}},
-		{names, []string{"server number 0, server number 1, ", ` more, which inspect("mcpx") lists`, `"search"`}},
-		{[]string{long, long, long, long, long, long, long, long, long, long, long, long, long, long, long}, []string{long, "more"}},
+		{"", true, shortInstructions},
+		{"some-client", true, shortInstructions},
+		{"claude-code", true, shortInstructions},
+		{"claude-code", false, names},
+		{"codex-mcp-client", true, names},
+		{"opencode", true, names},
 	} {
-		got := lazyInstructions(named("", c.names...))
-		if n := utf8.RuneCountInString(got); n > instructionsLimit {
-			t.Errorf("%d servers: %d characters", len(c.names), n)
-		}
-		for _, want := range c.want {
-			if !strings.Contains(got, want) {
-				t.Errorf("%d servers: %q is missing in %s", len(c.names), want, got)
+		s := bare("a", "b")
+		s.AlwaysLoad = row.alwaysLoad
+		b := &bench{Server: s, client: client(s)}
+		info := string(rawjson.AppendString(nil, row.client))
+		for _, method := range []string{"initialize", "initialize", "server/discover"} {
+			params := `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":` + info + `,"version":"1"}}`
+			if method == "server/discover" {
+				params = "{" + meta("{}", `,"io.modelcontextprotocol/clientInfo":{"name":`+info+`,"version":"1"}`) + "}"
+			}
+			answer := b.ask(t, request(method, params))
+			if text, _ := rawjson.String(rawjson.Get(rawjson.Get([]byte(answer), "result"), "instructions")); !strings.HasPrefix(text, row.want) {
+				t.Errorf("%s, always_load %v, %s: %s, want %s", row.client, row.alwaysLoad, method, answer, row.want)
 			}
 		}
 	}
-	left := strings.Count(lazyInstructions(named("", names...)), "server number")
-	if want := fmt.Sprintf(" and %d more", len(names)-left); !strings.Contains(lazyInstructions(named("", names...)), want) {
-		t.Errorf("%d servers are named, but it does not say%s", left, want)
+	encoder, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := encoder.Count(shortInstructions); err != nil || n > 20 {
+		t.Errorf("one sentence has %d tokens, %v", n, err)
 	}
 }
 
@@ -57,7 +66,7 @@ func TestFlatInstructions(t *testing.T) {
 	if len(lines) != 3 || lines[0] != "a: Say hello first." || !strings.HasPrefix(lines[1], "b: Use this server") || lines[2] != "c" {
 		t.Errorf("got %s", got)
 	}
-	if n := utf8.RuneCountInString(got); n > instructionsLimit || utf8.RuneCountInString(lines[1]) < instructionsLimit/4 {
+	if n := utf8.RuneCountInString(got); n > listing.InstructionsLimit || utf8.RuneCountInString(lines[1]) < listing.InstructionsLimit/4 {
 		t.Errorf("%d characters", n)
 	}
 	if none := flat(t, map[string]any{"prefix": false}); none.instructions(newClient("one", nil)) != "" {

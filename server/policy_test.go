@@ -198,7 +198,7 @@ func TestGrantedToolsWork(t *testing.T) {
 	if err := json.Unmarshal([]byte(first), &list); err != nil {
 		t.Fatal(err)
 	}
-	if want := "List a server's tools, or get one's schema. Servers: alder (All about alder), birch (All about birch), mcpx (searches all tools)"; list.Result.Tools[0].Description != want {
+	if want := "List a server's tools (tool_name \"issue*\" narrows), or get one's schema. Servers: alder (All about alder), birch (All about birch), mcpx (searches all tools)"; list.Result.Tools[0].Description != want {
 		t.Errorf("directory %q", list.Result.Tools[0].Description)
 	}
 	for _, server := range trees[:2] {

@@ -178,46 +178,6 @@ func moreLine(left int, more string) string { return fmt.Sprintf("… %d more: %
 // joinCost is more than two texts cost together than apart.
 const joinCost = 4
 
-// WholeBuiltin returns the listing of the built-in server: its tools, then every server with
-// its state. If there is not enough room, it omits descriptions, then states, and then names.
-func WholeBuiltin(builtin *live.Upstream, servers []*live.Upstream, budget int) string {
-	own := listing(builtin, builtin.Tools, budget/2)
-	if len(servers) == 0 {
-		return own
-	}
-	head := fmt.Sprintf("%s\n%s:\n", own, plain.Count(len(servers), "server"))
-	for _, line := range []func(*live.Upstream) string{describedServer, serverLine, serverName} {
-		text, ok := lines(servers, line, budget)
-		if text = head + text; ok && tokens.Count(text) <= budget {
-			return text
-		}
-	}
-	var names []string
-	for _, u := range servers {
-		names = append(names, u.Name)
-	}
-	return head + page(names, fmt.Sprintf("exec(%q, \"servers\")", Builtin), budget-tokens.Count(head)-joinCost)
-}
-
-func describedServer(u *live.Upstream) string {
-	line := serverLine(u)
-	if u.Description != "" {
-		line += "; " + plain.Cut(plain.Line(u.Description), sentenceBytes)
-	}
-	return line
-}
-
-func serverLine(u *live.Upstream) string {
-	u = u.Shown()
-	line := fmt.Sprintf("%s: %s, %s", u.Name, u.State, plain.Count(len(u.Tools), "tool"))
-	if review := u.Review(); review != "" {
-		line += "; " + review
-	}
-	return line
-}
-
-func serverName(u *live.Upstream) string { return fmt.Sprintf("%s: %s", u.Name, u.Shown().State) }
-
 // match returns the tools that a pattern matches, in the upstream's order. A pattern is
 // a name, a glob, or a comma-separated list of these.
 func match(u *live.Upstream, pattern string) []*lists.Tool {

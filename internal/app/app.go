@@ -282,7 +282,7 @@ type ToolLists struct {
 func (a *App) ToolLists(ctx context.Context) []ToolLists {
 	var all []ToolLists
 	for _, p := range a.Profiles() {
-		lists := ToolLists{Profile: p, With: server.New(p.Profile, p.Registry, p.Executor, server.Options{Version: Version()}).LazyTools(nil)}
+		lists := ToolLists{Profile: p, With: server.New(p.Profile, p.Registry, p.Executor, server.Options{Version: Version()}).FirstTexts(nil)}
 		for _, u := range p.Upstreams {
 			lists.Upstreams = append(lists.Upstreams, p.Registry.Settled(ctx, u.Name))
 		}

@@ -113,7 +113,7 @@ func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
 		response.Version = s.Version
 		client := httpfront.NewSessionlessClient(s, r)
 		list := []upstreamStatus{}
-		context := contextStatus{With: tokens.CountBytes(s.LazyTools(client))}
+		context := contextStatus{With: tokens.CountBytes(s.FirstTexts(client))}
 		for _, u := range s.Upstreams(client) {
 			list = append(list, statusOf(u))
 			context.Without += u.Tokens()
