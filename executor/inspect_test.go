@@ -101,7 +101,7 @@ func TestSeveralToolsGoOverToAListing(t *testing.T) {
 	b := start(t, map[string]any{"inspect_tokens": 150}, newUpstream(t, "files", "-tools", "50"))
 	n, _ := b.toolsOf(t, "files")
 	text, err := b.Inspect(t.Context(), nil, "files", "extra_1,extra_2,extra_3,extra_4")
-	if want := fmt.Sprintf("files: %d tools, 4 shown\nextra_1(query: string, limit?: integer = 10): Extra tool number 1 of many\n", n); err != nil || !strings.HasPrefix(text, want) {
+	if want := fmt.Sprintf("files: %d tools, 4 shown\nall: limit?: integer = 10\nextra_1(query: string): 1 of many\n", n); err != nil || !strings.HasPrefix(text, want) {
 		t.Errorf("got %s, %v, want it to begin with %s", text, err, want)
 	}
 	if cost := tokens.Count(text); cost > 150 {

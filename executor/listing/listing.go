@@ -23,19 +23,21 @@ const Builtin = "mcpx"
 // instructionBytes bounds the part of an upstream's instructions in a listing.
 const instructionBytes = 600
 
-// steps are the forms of a line of a listing, the most detailed first.
-var steps = []func(*lists.Tool) string{FullLine, typedLine, shortLine, nameLine}
-
 // listing returns a list of an upstream's tools, one per line, in the most detailed form
 // that fits the budget of tokens: signatures and sentences, required parameters with
 // types and sentences, names of required parameters, names of tools, or only the first
 // names. Every form except the first says how to see more.
 func listing(u *live.Upstream, tools []*lists.Tool, budget int) string {
 	head := heading(u, len(tools), budget/4)
+	common := sharedBy(tools)
+	steps := []struct {
+		line  func(*lists.Tool) string
+		above string
+	}{{common.fullLine, common.line()}, {common.typedLine, common.line()}, {shortLine, ""}, {nameLine, ""}}
 	hint := ""
-	for _, line := range steps {
-		text, ok := lines(tools, line, budget)
-		if text = head + text + hint; ok && tokens.Count(text) <= budget {
+	for _, step := range steps {
+		text, ok := lines(tools, step.line, budget)
+		if text = head + step.above + text + hint; ok && tokens.Count(text) <= budget {
 			return text
 		}
 		hint = fmt.Sprintf("\n… shortened; more: inspect(%q, \"word*\") or inspect(%q, \"tool\")", u.Name, u.Name)
@@ -145,25 +147,14 @@ func lines[T any](items []T, line func(T) string, budget int) (text string, ok b
 }
 
 // FullLine returns the most detailed line of a tool: its signature and a sentence.
-func FullLine(t *lists.Tool) string { return withSentence(nameLine(t)+"("+t.Signature()+")", t) }
+func FullLine(t *lists.Tool) string { return shared{}.fullLine(t) }
 
 // SentenceLine returns the name of a tool and a sentence.
-func SentenceLine(t *lists.Tool) string { return withSentence(nameLine(t), t) }
-
-func typedLine(t *lists.Tool) string {
-	return withSentence(nameLine(t)+"("+t.TypedParameters()+")", t)
-}
+func SentenceLine(t *lists.Tool) string { return shared{}.withSentence(nameLine(t), t) }
 
 func shortLine(t *lists.Tool) string { return nameLine(t) + "(" + t.RequiredParameters() + ")" }
 
 func nameLine(t *lists.Tool) string { return Name(t.Name) }
-
-func withSentence(line string, t *lists.Tool) string {
-	if s := sentence(t.Description); s != "" {
-		line += ": " + s
-	}
-	return line
-}
 
 // page returns as many names as fit, and how to see the others.
 func page(names []string, more string, budget int) string {

@@ -18,7 +18,7 @@ import (
 func manyTools(t testing.TB, n int) []*lists.Tool {
 	tools := make([]*lists.Tool, n)
 	for i := range tools {
-		tools[i] = tool(t, fmt.Sprintf(`{"name":"group%d_tool_%d","description":"Tool number %d. More of it.","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","default":10}},"required":["query"]}}`, i/100, i, i))
+		tools[i] = tool(t, fmt.Sprintf(`{"name":"group%d_tool_%d","description":"%d is the number of this tool. More of it.","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","default":%d}},"required":["query"]}}`, i/100, i, i, i))
 	}
 	return tools
 }
@@ -40,8 +40,8 @@ func TestListingSteps(t *testing.T) {
 	const more = `more: inspect("srv", "word*"), or exec("mcpx", "search", {"query": …})`
 	full, typed, short, bare := []string{head}, []string{head}, []string{head}, []string{head}
 	for i := range n {
-		full = append(full, fmt.Sprintf("group0_tool_%d(query: string, limit?: integer = 10): Tool number %d", i, i))
-		typed = append(typed, fmt.Sprintf("group0_tool_%d(query: string, …): Tool number %d", i, i))
+		full = append(full, fmt.Sprintf("group0_tool_%d(query: string, limit?: integer = %d): %d is the number of this tool", i, i, i))
+		typed = append(typed, fmt.Sprintf("group0_tool_%d(query: string, …): %d is the number of this tool", i, i))
 		short = append(short, fmt.Sprintf("group0_tool_%d(query, …)", i))
 		bare = append(bare, fmt.Sprintf("group0_tool_%d", i))
 	}

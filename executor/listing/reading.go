@@ -1,7 +1,6 @@
 package listing
 
 import (
-	"slices"
 	"strings"
 
 	"mcpx/internal/rawjson"
@@ -22,10 +21,10 @@ type Reading struct {
 func ReadingOf(t *lists.Tool, whole string) Reading {
 	r := Reading{Tokens: tokens.CountBytes(rawjson.Compact(t.Raw)), Inspect: string(definition(t, ""))}
 	r.InspectTokens = tokens.Count(r.Inspect)
-	listed := strings.Split(whole, "\n")
-	for _, line := range steps {
-		if text := line(t); slices.Contains(listed, text) {
-			r.Line, r.LineTokens = text, tokens.Count(text)
+	name := nameLine(t)
+	for line := range strings.SplitSeq(whole, "\n") {
+		if line == name || strings.HasPrefix(line, name+"(") {
+			r.Line, r.LineTokens = line, tokens.Count(line)
 			break
 		}
 	}

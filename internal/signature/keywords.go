@@ -75,7 +75,7 @@ func (b *builder) object(n rawjson.Node) *typ {
 	}
 	for name, property := range n.Get("properties").Members() {
 		isRequired := required[name] && property.Get("default").IsZero()
-		p := prop{name: name, typ: b.schema(property, nil), required: isRequired, value: defaultOf(property)}
+		p := prop{name: name, typ: told(b.schema(property, nil), property), required: isRequired, value: defaultOf(property)}
 		if p.typ != never || p.required {
 			t.props = append(t.props, p)
 		}

@@ -43,6 +43,7 @@ func newLayout(t *typ) *layout {
 
 // part is one parameter.
 type part struct {
+	name     string // empty: other keys
 	head     string // "name?: "
 	typ      *typ
 	value    string // as in prop
@@ -91,7 +92,7 @@ func (l *layout) parameters(t *typ) {
 			l.more = true
 			continue
 		}
-		l.params = append(l.params, &part{head: head, typ: p.typ, value: p.value, required: p.required})
+		l.params = append(l.params, &part{name: p.name, head: head, typ: p.typ, value: p.value, required: p.required})
 	}
 	if t.rest != nil && !l.more {
 		l.params = append(l.params, &part{head: restKey, typ: t.rest})

@@ -25,6 +25,42 @@ import (
 // "…" for a schema that cannot be read.
 func Of(s *schema.Schema) string { return newLayout(argumentsOf(s)).fit() }
 
+// Parameter is a parameter of a tool, as a signature writes it.
+type Parameter struct{ Name, Text string }
+
+// Optional returns the optional parameters, with all detail.
+func Optional(s *schema.Schema) []Parameter {
+	t := argumentsOf(s)
+	if t.kind != object || len(t.props) > maxParameters {
+		return nil
+	}
+	l := newLayout(t)
+	var all []Parameter
+	for _, p := range l.params {
+		if p.required || p.name == "" {
+			continue
+		}
+		if l.write(p); p.losses == 0 {
+			all = append(all, Parameter{p.name, p.text})
+		}
+	}
+	return all
+}
+
+// Without is Of without the optional parameters of these names, which are shown elsewhere.
+func Without(s *schema.Schema, names []string) string { return layoutWithout(s, names).fit() }
+
+// TypedWithout is Typed likewise.
+func TypedWithout(s *schema.Schema, names []string) string {
+	return requiredOf(layoutWithout(s, names), optionalLost)
+}
+
+func layoutWithout(s *schema.Schema, names []string) *layout {
+	l := newLayout(argumentsOf(s))
+	l.params = slices.DeleteFunc(l.params, func(p *part) bool { return !p.required && slices.Contains(names, p.name) })
+	return l
+}
+
 // Typed returns the required parameters with their types, and "…" if there are others. Objects in them show their
 // required properties.
 func Typed(s *schema.Schema) string { return required(s, optionalLost) }
@@ -34,7 +70,10 @@ func Required(s *schema.Schema) string { return required(s, typesLost) }
 
 // required returns the required parameters with at least some losses of detail.
 func required(s *schema.Schema, losses int) string {
-	l := newLayout(argumentsOf(s))
+	return requiredOf(newLayout(argumentsOf(s)), losses)
+}
+
+func requiredOf(l *layout, losses int) string {
 	for l.drop(l.lastOptional()) {
 	}
 	l.least, l.hard = losses, softLimit

@@ -98,6 +98,15 @@ func (t *Tool) Signature() string { return t.signature() }
 // TypedParameters returns the required parameters with their types.
 func (t *Tool) TypedParameters() string { return signature.Typed(t.shown) }
 
+// OptionalParameters returns the optional parameters, each as the signature writes it.
+func (t *Tool) OptionalParameters() []signature.Parameter { return signature.Optional(t.shown) }
+
+// SignatureWithout is Signature without optional parameters that are shown elsewhere.
+func (t *Tool) SignatureWithout(names []string) string { return signature.Without(t.shown, names) }
+
+// TypedWithout is TypedParameters likewise.
+func (t *Tool) TypedWithout(names []string) string { return signature.TypedWithout(t.shown, names) }
+
 // RequiredParameters returns the names of the required parameters.
 func (t *Tool) RequiredParameters() string { return signature.Required(t.shown) }
 
