@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
+	"github.com/gomodule/redigo/redis"
 
 	"mcpx/internal/store"
 )
@@ -31,13 +31,14 @@ func (r *Store) Lock(ctx context.Context, key string) (store.Lock, error) {
 		isSent := false
 		err := r.do(ctx, 0, func(ctx context.Context) error {
 			isSent = true
-			return r.client.SetArgs(ctx, l.key, l.fence, goredis.SetArgs{Mode: "NX", TTL: store.LockTime}).Err()
+			_, err := r.send(ctx, "SET", l.key, l.fence, "NX", "PX", milliseconds(store.LockTime))
+			return err
 		})
 		if err == nil {
 			set := func(ctx context.Context, value []byte, keep time.Duration) error { return l.set(ctx, key, value, keep) }
 			return store.Lock{Set: set, Unlock: l.unlock}, nil
 		}
-		if !errors.Is(err, goredis.Nil) { // goredis.Nil: somebody holds the lock
+		if !errors.Is(err, errNone) { // errNone: somebody holds the lock
 			if isSent {
 				l.abandon()
 			}
@@ -60,7 +61,7 @@ return 1`
 func (l *lock) set(ctx context.Context, key string, value []byte, keep time.Duration) error {
 	done := 0
 	err := l.in.do(ctx, len(value), func(ctx context.Context) (err error) {
-		done, err = l.in.client.Eval(ctx, setLocked, []string{key, l.key}, l.fence, value, atLeast(keep).Milliseconds()).Int()
+		done, err = redis.Int(l.in.client.do(ctx, key, "EVAL", setLocked, 2, key, l.key, l.fence, value, milliseconds(keep)))
 		return err
 	})
 	if err == nil && done == 0 {

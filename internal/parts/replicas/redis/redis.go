@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
+	"github.com/gomodule/redigo/redis"
 	"github.com/rs/zerolog"
 
 	"mcpx/internal/neterr"
@@ -25,7 +25,7 @@ import (
 // After a request that fails, all requests fail at once until a probe in the background
 // succeeds, so that a server that hangs delays only the requests that notice it.
 type Store struct {
-	client  goredis.UniversalClient
+	client  client
 	address string
 	prefix  string // of all keys, with the colon
 	Options
@@ -105,9 +105,13 @@ func (r *Store) watch() {
 func (r *Store) probe() bool {
 	ctx, cancel := context.WithTimeout(r.closed, r.Limit)
 	defer cancel()
-	err := r.client.Set(ctx, r.prefix+"probe", "1", time.Minute).Err()
+	key := r.prefix + "probe"
+	_, err := r.client.do(ctx, key, "SET", key, "1", "PX", time.Minute.Milliseconds())
 	if r.closed.Err() != nil {
 		return false
+	}
+	if err != nil {
+		r.client.reset()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,6 +144,9 @@ func reason(err error, limit time.Duration) string {
 	return neterr.Reason(err)
 }
 
+// errNone says that there is no value, or that a condition of a write was not met.
+var errNone = errors.New("no value")
+
 // do makes a request that moves that many bytes, 0 for few, unless the store cannot be used.
 func (r *Store) do(ctx context.Context, bytes int, request func(ctx context.Context) error) error {
 	if err := r.Err(); err != nil {
@@ -151,13 +158,14 @@ func (r *Store) do(ctx context.Context, bytes int, request func(ctx context.Cont
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := request(limited)
-	if err == nil || errors.Is(err, goredis.Nil) {
+	if err == nil || errors.Is(err, errNone) {
 		return err
 	}
 	if over := ended(ctx); over != nil {
 		return over // says nothing about the store
 	}
 	r.failures.Add(1)
+	r.client.reset()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.err = unusable(err, limit)
@@ -174,13 +182,22 @@ func ended(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// send sends a command with a key. It returns errNone if the reply is empty.
+func (r *Store) send(ctx context.Context, command, key string, args ...any) (any, error) {
+	reply, err := r.client.do(ctx, key, command, append([]any{key}, args...)...)
+	if reply == nil && err == nil {
+		err = errNone
+	}
+	return reply, err
+}
+
 // Get implements store.Store.
 func (r *Store) Get(ctx context.Context, key string) (value []byte, err error) {
 	err = r.do(ctx, 0, func(ctx context.Context) (err error) {
-		value, err = r.client.Get(ctx, r.prefix+key).Bytes()
+		value, err = redis.Bytes(r.send(ctx, "GET", r.prefix+key))
 		return err
 	})
-	if errors.Is(err, goredis.Nil) {
+	if errors.Is(err, errNone) {
 		return nil, nil
 	}
 	return value, err
@@ -192,7 +209,7 @@ func (r *Store) Part(ctx context.Context, key string, from, to int) (part []byte
 		return nil, nil
 	}
 	err = r.do(ctx, to-from, func(ctx context.Context) (err error) {
-		part, err = r.client.GetRange(ctx, r.prefix+key, int64(from), int64(to)-1).Bytes()
+		part, err = redis.Bytes(r.send(ctx, "GETRANGE", r.prefix+key, from, to-1))
 		return err
 	})
 	if len(part) == 0 {
@@ -204,16 +221,18 @@ func (r *Store) Part(ctx context.Context, key string, from, to int) (part []byte
 // Set implements store.Store.
 func (r *Store) Set(ctx context.Context, key string, value []byte, keep time.Duration) error {
 	return r.do(ctx, len(value), func(ctx context.Context) error {
-		return r.client.Set(ctx, r.prefix+key, value, atLeast(keep)).Err()
+		_, err := r.send(ctx, "SET", r.prefix+key, value, "PX", milliseconds(keep))
+		return err
 	})
 }
 
 // Add implements store.Store.
 func (r *Store) Add(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error) {
 	err := r.do(ctx, len(value), func(ctx context.Context) error {
-		return r.client.SetArgs(ctx, r.prefix+key, value, goredis.SetArgs{Mode: "NX", TTL: atLeast(keep)}).Err()
+		_, err := r.send(ctx, "SET", r.prefix+key, value, "NX", "PX", milliseconds(keep))
+		return err
 	})
-	if errors.Is(err, goredis.Nil) {
+	if errors.Is(err, errNone) {
 		return false, nil
 	}
 	return err == nil, err
@@ -222,39 +241,37 @@ func (r *Store) Add(ctx context.Context, key string, value []byte, keep time.Dur
 // Keep implements store.Store.
 func (r *Store) Keep(ctx context.Context, key string, keep time.Duration) error {
 	return r.do(ctx, 0, func(ctx context.Context) error {
-		return r.client.PExpire(ctx, r.prefix+key, atLeast(keep)).Err()
+		_, err := r.send(ctx, "PEXPIRE", r.prefix+key, milliseconds(keep))
+		return err
 	})
 }
 
-// atLeast replaces a time that the client library would read as "no expiry".
-func atLeast(keep time.Duration) time.Duration { return max(keep, time.Millisecond) }
+// milliseconds returns a time as the server wants it, which refuses 0.
+func milliseconds(keep time.Duration) int64 { return max(keep, time.Millisecond).Milliseconds() }
 
 // Delete implements store.Store.
 func (r *Store) Delete(ctx context.Context, key string) error {
-	return r.do(ctx, 0, func(ctx context.Context) error { return r.client.Del(ctx, r.prefix+key).Err() })
+	return r.do(ctx, 0, func(ctx context.Context) error {
+		_, err := r.send(ctx, "DEL", r.prefix+key)
+		return err
+	})
 }
 
 // Publish implements store.Store.
 func (r *Store) Publish(ctx context.Context, message []byte) error {
-	return r.do(ctx, len(message), func(ctx context.Context) error { return r.client.Publish(ctx, r.channel(), message).Err() })
+	return r.do(ctx, len(message), func(ctx context.Context) error {
+		_, err := r.send(ctx, "PUBLISH", r.channel(), message)
+		return err
+	})
 }
 
-// Listen implements store.Store. The client library connects again after a failure.
+// Listen implements store.Store. It connects again after a failure.
 func (r *Store) Listen(ctx context.Context, receive func(message []byte)) {
-	subscription := r.client.Subscribe(ctx, r.channel())
-	defer func() { _ = subscription.Close() }()
-	messages := subscription.Channel()
-	for {
-		select {
-		case m, ok := <-messages:
-			if !ok { // closed
-				return
-			}
-			receive([]byte(m.Payload))
-		case <-ctx.Done():
-			return
-		}
-	}
+	connect := func(ctx context.Context) (*conn, error) { return r.client.connect(ctx, r.channel()) }
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.closed, cancel)()
+	subscription{channel: r.channel(), connect: connect, limit: r.Limit, receive: receive}.run(ctx)
 }
 
 // channel is the channel of all messages.
@@ -282,11 +299,8 @@ func (r *Store) State() store.State {
 func (r *Store) Close() error {
 	r.close()
 	r.tasks.Close()
-	err := r.client.Close()
-	if errors.Is(err, goredis.ErrClosed) {
-		return nil
-	}
-	return err
+	r.client.close()
+	return nil
 }
 
 // jitter returns a random time between 0.5 and 1.5 times d.

@@ -33,18 +33,21 @@ var stores = []struct {
 		return opener(t, s.Address())
 	}},
 	{"cluster", func(t *testing.T) func() store.Store {
-		s := storetest.Start(t, "--cluster-enabled", "yes")
-		s.Do("CLUSTER ADDSLOTSRANGE 0 16383")
-		await(t, "the cluster", func() bool { return strings.Contains(s.Do("CLUSTER INFO"), "cluster_state:ok") })
+		nodes := startCluster(t, 3)
+		for _, s := range nodes {
+			t.Cleanup(func() { checkExpiry(t, s) })
+		}
+		return opener(t, nodes[0].Address()+"?addr="+nodes[0].Host()+"&prefix=other")
+	}},
+	{"a cluster of one node, which does not know its address", func(t *testing.T) func() store.Store {
+		s := startCluster(t, 1)[0]
 		t.Cleanup(func() { checkExpiry(t, s) })
-		return opener(t, s.Address()+"?addr="+s.Host()+"&prefix=other")
+		return opener(t, s.Address()+"?addr="+s.Host())
 	}},
 	{"sentinel", func(t *testing.T) func() store.Store {
 		s := storetest.Start(t)
-		host, port, _ := strings.Cut(s.Host(), ":")
-		sentinel := storetest.Start(t, "--sentinel", "--sentinel", "monitor", "main", host, port, "1")
 		t.Cleanup(func() { checkExpiry(t, s) })
-		return opener(t, sentinel.Address()+"?master_name=main")
+		return opener(t, startSentinels(t, s, 1)[0].Address()+"?master_name=main")
 	}},
 }
 

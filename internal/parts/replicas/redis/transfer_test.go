@@ -54,6 +54,12 @@ func slowNetwork(t *testing.T, s *storetest.Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	proxy(t, listener, s, longTime/longMiB)
+	return "redis://" + listener.Addr().String()
+}
+
+// proxy forwards connections to a server until the test ends. It waits after each MiB.
+func proxy(t *testing.T, listener net.Listener, s *storetest.Server, wait time.Duration) {
 	var all sync.WaitGroup
 	t.Cleanup(all.Wait)
 	t.Cleanup(func() { _ = listener.Close() })
@@ -63,7 +69,7 @@ func slowNetwork(t *testing.T, s *storetest.Server) string {
 			if _, err := io.CopyN(to, from, 1<<20); err != nil {
 				return
 			}
-			<-time.After(longTime / longMiB)
+			<-time.After(wait)
 		}
 	}
 	all.Go(func() {
@@ -81,7 +87,6 @@ func slowNetwork(t *testing.T, s *storetest.Server) string {
 			all.Go(func() { forward(client, server) })
 		}
 	})
-	return "redis://" + listener.Addr().String()
 }
 
 // TestTransferTime: the time grows with the bytes, up to a limit.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -59,15 +60,22 @@ func program(t testing.TB) string {
 	return ""
 }
 
-// freePort returns a port that nobody listens on now.
+// busOffset is the distance between the two ports of a node of a cluster.
+const busOffset = 10_000
+
+// freePort returns a port that nobody listens on now, and that a node of a cluster can have.
 func freePort(t testing.TB) string {
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := listener.Addr().(*net.TCPAddr).Port
+		_ = listener.Close()
+		if port+busOffset <= math.MaxUint16 {
+			return strconv.Itoa(port)
+		}
 	}
-	defer func() { _ = listener.Close() }()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	return port
 }
 
 // Start starts the server again after Stop, at the same address and without its values. It
@@ -147,6 +155,13 @@ func (s *Server) Do(request string) string {
 		s.t.Fatalf("%s: %v", request, err)
 	}
 	return answer
+}
+
+// Says makes a request and reports whether the answer contains a text. It does not if the
+// server closes the connection, as one does that becomes a primary or a replica.
+func (s *Server) Says(request, text string) bool {
+	answer, err := s.request(strings.Fields(request)...)
+	return err == nil && strings.Contains(answer, text)
 }
 
 // Eternal returns the keys that never expire.
