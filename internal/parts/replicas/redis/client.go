@@ -105,7 +105,7 @@ type opinion[T any] struct {
 // survey asks several servers at once and returns the newest opinion. It waits until more
 // than half of them have one, or half of the time is over: one that hangs must not delay
 // others, and one that is cut off from the others must not prevail because it is near.
-func survey[T any](ctx context.Context, addresses []string, ask func(ctx context.Context, address string) opinion[T]) (T, error) {
+func survey[T any](ctx context.Context, addresses []string, ask func(ctx context.Context, address string) opinion[T]) opinion[T] {
 	var all sync.WaitGroup
 	defer all.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -135,5 +135,5 @@ func survey[T any](ctx context.Context, addresses []string, ask func(ctx context
 			isOver = true
 		}
 	}
-	return best.value, best.err
+	return best
 }

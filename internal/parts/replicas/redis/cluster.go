@@ -148,13 +148,13 @@ func (c *cluster) address(ctx context.Context, key string) (string, error) {
 	c.isStale = false // others need not ask as well
 	c.mu.Unlock()
 	if isStale {
-		asked, err := survey(ctx, c.some(), c.ask)
+		asked := survey(ctx, c.some(), c.ask)
 		switch {
-		case err == nil:
-			known = asked
-			c.adopt(asked)
+		case asked.err == nil:
+			known = asked.value
+			c.adopt(asked.value)
 		case known == nil:
-			return "", err
+			return "", asked.err
 		default:
 			c.outdate()
 		}

@@ -221,9 +221,9 @@ func TestSurvey(t *testing.T) {
 		{"1", "1"}, {"1 2", "2"}, {"3 2 hangs", "3"}, {"fails 2 fails", "2"}, {"hangs hangs 2", "2"}, {"fails fails", ""}, {"hangs fails", ""}, {"", ""},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), store.Limit)
-		got, err := survey(ctx, strings.Fields(row.servers), ask)
-		if got != row.want || (err == nil) != (row.want != "") {
-			t.Errorf("%q: %q, %v", row.servers, got, err)
+		got := survey(ctx, strings.Fields(row.servers), ask)
+		if got.value != row.want || (got.err == nil) != (row.want != "") {
+			t.Errorf("%q: %q, %v", row.servers, got.value, got.err)
 		}
 		if row.want != "" && ctx.Err() != nil {
 			t.Errorf("%q: no time is left for the request", row.servers)

@@ -17,8 +17,13 @@ import (
 	"mcpx/internal/tasks"
 )
 
-// maxSentinels bounds the Sentinels that are asked.
-const maxSentinels = 15
+const (
+	// maxSentinels bounds the Sentinels that are asked.
+	maxSentinels = 15
+	// agreeTime is how long Sentinels may take to agree after a failover. They tell each
+	// other about it every two seconds.
+	agreeTime = 10 * time.Second
+)
 
 // sentinel is the client of a Sentinel group. Every new connection asks the Sentinels for
 // the address of the primary. When they announce another primary, all connections are
@@ -31,14 +36,16 @@ type sentinel struct {
 	servers    *dialer
 	limit      time.Duration
 
-	switches atomic.Int64 // how often another primary was announced
+	switches atomic.Int64 // how often there was another primary
 	watch    func()
 	ctx      context.Context // until close
 	cancel   context.CancelFunc
 	tasks    tasks.Group
 
 	mu      sync.Mutex
-	learned []string // addresses of Sentinels that others have named
+	learned []string        // addresses of Sentinels that others have named
+	primary opinion[string] // the last one that was believed
+	at      time.Time       // when primary was last confirmed
 }
 
 // newSentinel returns the client of a Sentinel group, of which name, addresses, dialers and
@@ -63,8 +70,7 @@ func (s *sentinel) listen(address string) {
 		begin:   s.reset, // there may have been announcements before
 		receive: func(message []byte) {
 			if name, _, _ := strings.Cut(string(message), " "); name == s.name {
-				s.switches.Add(1)
-				s.reset()
+				s.replace()
 			}
 		},
 	}.run(s.ctx)
@@ -73,10 +79,11 @@ func (s *sentinel) listen(address string) {
 // dialPrimary connects to the primary.
 func (s *sentinel) dialPrimary(ctx context.Context) (*conn, error) {
 	s.watch()
-	address, err := survey(ctx, s.addresses(), s.ask)
-	if err != nil {
-		return nil, err
+	newest := survey(ctx, s.addresses(), s.ask)
+	if newest.err != nil {
+		return nil, newest.err
 	}
+	address := s.believe(newest, time.Now())
 	c, err := s.servers.dial(ctx, address)
 	if err != nil {
 		return nil, err
@@ -90,6 +97,31 @@ func (s *sentinel) dialPrimary(ctx context.Context) (*conn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// believe returns the address of the primary, after an opinion about it. Shortly after a
+// failover, an older opinion than the last one is not believed.
+func (s *sentinel) believe(o opinion[string], now time.Time) string {
+	s.mu.Lock()
+	last := s.primary
+	isOlder := o.epoch < last.epoch && now.Sub(s.at) < agreeTime
+	if !isOlder {
+		s.primary, s.at = o, now
+	}
+	s.mu.Unlock()
+	if isOlder {
+		return last.value
+	}
+	if last.value != "" && last.value != o.value {
+		s.replace()
+	}
+	return o.value
+}
+
+// replace makes all requests and subscriptions use new connections: there is another primary.
+func (s *sentinel) replace() {
+	s.switches.Add(1)
+	s.reset()
 }
 
 // connect implements client.

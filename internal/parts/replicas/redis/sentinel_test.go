@@ -126,6 +126,32 @@ func TestFurtherSentinels(t *testing.T) {
 	})
 }
 
+// TestOlderOpinions: until the Sentinels agree, the newest opinion about the primary holds.
+// Another primary makes connections old.
+func TestOlderOpinions(t *testing.T) {
+	s := newSentinel(&sentinel{}, limits{})
+	begun := time.Now()
+	for i, row := range []struct {
+		after    time.Duration
+		address  string
+		epoch    int
+		want     string
+		switches int64
+	}{
+		{0, "a", 1, "a", 0},
+		{time.Second, "b", 2, "b", 1},
+		{time.Second, "a", 1, "b", 1},
+		{agreeTime, "a", 1, "b", 1},
+		{agreeTime + time.Second, "a", 1, "a", 2}, // such as: the Sentinels were set up again
+		{agreeTime + time.Second, "a", 1, "a", 2},
+	} {
+		got := s.believe(opinion[string]{value: row.address, epoch: row.epoch}, begun.Add(row.after))
+		if got != row.want || s.switches.Load() != row.switches || s.era.Load() != row.switches {
+			t.Errorf("%d: %s, %d switches", i, got, s.switches.Load())
+		}
+	}
+}
+
 // TestPasswordOfTheGroup: the servers have another password than the Sentinels.
 func TestPasswordOfTheGroup(t *testing.T) {
 	mcptest.NothingLeft(t)
