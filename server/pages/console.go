@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -18,38 +17,25 @@ import (
 	httpfront "mcpx/server/http"
 )
 
-// addConsole adds the routes that only the console uses. Names are in the query, since
+// consoleRoutes returns the routes that only the console uses. Names are in the query, since
 // a server or tool may be called "..". Each route sees one schema, as /mcp does.
-func (p *Pages) addConsole(mux *http.ServeMux) {
-	for route, handle := range map[string]func(http.ResponseWriter, *http.Request, *server.Server){
-		"GET /console/{schema}/search":   p.searchTools,
-		"GET /console/{schema}/server":   p.serverDetails,
-		"GET /console/{schema}/tool":     toolReading,
-		"GET /console/{schema}/messages": withAllRights(upstreamMessages),
-		"POST /console/{schema}/preview": p.preview,
-		"POST /console/{schema}/restart": withAllRights(control((*registry.Registry).Restart)),
-		"POST /console/{schema}/stop":    withAllRights(control((*registry.Registry).Stop)),
-		"POST /console/{schema}/start":   withAllRights(control((*registry.Registry).Start)),
-		"POST /console/{schema}/check":   p.editing(p.checkServer),
-		"POST /console/{schema}/add":     p.editing(p.addServer),
-		"POST /console/{schema}/change":  p.editing(p.changeServer),
-		"POST /console/{schema}/accept":  p.editing(p.acceptServer),
-		"POST /console/{schema}/enable":  p.editing(p.switchServer((*edit.Editor).Enable)),
-		"POST /console/{schema}/disable": p.editing(p.switchServer((*edit.Editor).Disable)),
-	} {
-		mux.HandleFunc(route, p.Front.WithServer(handle))
-	}
-}
-
-// withAllRights returns a handler that is refused for callers who may not use everything:
-// what it does concerns all callers.
-func withAllRights(handle func(http.ResponseWriter, *http.Request, *server.Server)) func(http.ResponseWriter, *http.Request, *server.Server) {
-	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-		if !access.MayUseAll(r.Context()) {
-			access.Refuse(w, http.StatusForbidden, "this needs a token that may use everything")
-			return
-		}
-		handle(w, r, s)
+func (p *Pages) consoleRoutes() []httpfront.Route {
+	const all = httpfront.AllRights
+	return []httpfront.Route{
+		{Pattern: "GET /console/{schema}/search", ForSchema: p.searchTools},
+		{Pattern: "GET /console/{schema}/server", ForSchema: p.serverDetails},
+		{Pattern: "GET /console/{schema}/tool", ForSchema: toolReading},
+		{Pattern: "GET /console/{schema}/messages", Access: all, ForSchema: upstreamMessages},
+		{Pattern: "POST /console/{schema}/preview", ForSchema: p.preview},
+		{Pattern: "POST /console/{schema}/restart", Access: all, ForSchema: control((*registry.Registry).Restart)},
+		{Pattern: "POST /console/{schema}/stop", Access: all, ForSchema: control((*registry.Registry).Stop)},
+		{Pattern: "POST /console/{schema}/start", Access: all, ForSchema: control((*registry.Registry).Start)},
+		p.editRoute("check", p.checkServer),
+		p.editRoute("add", p.addServer),
+		p.editRoute("change", p.changeServer),
+		p.editRoute("accept", p.acceptServer),
+		p.editRoute("enable", p.switchServer((*edit.Editor).Enable)),
+		p.editRoute("disable", p.switchServer((*edit.Editor).Disable)),
 	}
 }
 
@@ -71,7 +57,7 @@ func (p *Pages) searchTools(w http.ResponseWriter, r *http.Request, s *server.Se
 		access.Refuse(w, http.StatusNotFound, "there is no search")
 		return
 	}
-	writeConsole(w, p.Search(s.Executor(), httpfront.NewSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
+	httpfront.WriteJSON(w, p.Search(s.Executor(), httpfront.NewSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
 }
 
 // toolReading serves GET /console/SCHEMA/tool: what an agent reads about a tool.
@@ -82,7 +68,7 @@ func toolReading(w http.ResponseWriter, r *http.Request, s *server.Server) {
 		access.Refuse(w, http.StatusNotFound, "there is no such tool")
 		return
 	}
-	writeConsole(w, s.Executor().Reading(client, u, u.Tool(r.URL.Query().Get("tool"))))
+	httpfront.WriteJSON(w, s.Executor().Reading(client, u, u.Tool(r.URL.Query().Get("tool"))))
 }
 
 // upstreamOf returns the server in the query as a client sees it, nil if there is none.
@@ -96,10 +82,10 @@ func upstreamMessages(w http.ResponseWriter, r *http.Request, s *server.Server) 
 	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
 	list, err := s.Registry().Messages(r.URL.Query().Get("server"), after)
 	if err != nil {
-		refuseConsole(w, err)
+		httpfront.WriteError(w, err)
 		return
 	}
-	writeConsole(w, list)
+	httpfront.WriteJSON(w, list)
 }
 
 // control returns a handler that starts or stops the server in the query.
@@ -126,31 +112,16 @@ func (p *Pages) preview(w http.ResponseWriter, r *http.Request, s *server.Server
 		access.Refuse(w, http.StatusUnprocessableEntity, err.Error())
 		return
 	}
-	writeConsole(w, preview)
-}
-
-// writeConsole writes a response for the console.
-func writeConsole(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v)
+	httpfront.WriteJSON(w, preview)
 }
 
 // writeDone writes that a change is done, or its error.
 func writeDone(w http.ResponseWriter, err error) {
-	if err != nil {
-		refuseConsole(w, err)
+	if _, isUnknown := errors.AsType[*edit.UnknownServerError](err); isUnknown {
+		access.Refuse(w, http.StatusNotFound, err.Error())
 		return
 	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// refuseConsole writes the error of a route of the console.
-func refuseConsole(w http.ResponseWriter, err error) {
-	status := http.StatusUnprocessableEntity
-	if _, isUnknown := errors.AsType[*edit.UnknownServerError](err); isUnknown || errors.Is(err, registry.ErrUnknown) {
-		status = http.StatusNotFound
-	}
-	access.Refuse(w, status, err.Error())
+	httpfront.WriteDone(w, err)
 }
 
 // details is the response to GET /console/SCHEMA/server: what does not change every second.
@@ -185,14 +156,14 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 	name := r.URL.Query().Get("server")
 	for _, c := range s.Disabled() {
 		if c.Name == name && access.MayUseAll(r.Context()) {
-			writeConsole(w, detailsOf(&c))
+			httpfront.WriteJSON(w, detailsOf(&c))
 			return
 		}
 	}
 	client := httpfront.NewSessionlessClient(s, r)
 	u := upstreamOf(s, client, r)
 	if u == nil {
-		refuseConsole(w, registry.ErrUnknown)
+		httpfront.WriteError(w, registry.ErrUnknown)
 		return
 	}
 	var d details
@@ -204,7 +175,7 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 		d.SignIn = p.SignIn(r.Context(), s.Registry(), client, name)
 	}
 	d.Revision, d.Software, d.Instructions = u.Revision, u.Software, u.Instructions
-	writeConsole(w, d)
+	httpfront.WriteJSON(w, d)
 }
 
 // detailsOf returns what the config says about a server.

@@ -10,6 +10,7 @@ import (
 	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/access"
+	httpfront "mcpx/server/http"
 )
 
 // Editing changes the config file for the console. Its functions may be called
@@ -24,27 +25,19 @@ type Editing struct {
 	Check func(ctx context.Context, schema, name string, entry []byte) (*live.Upstream, []string, error)
 }
 
-// editing returns a handler that is refused unless the console may change the config, and
-// the caller use everything.
-func (p *Pages) editing(handle func(http.ResponseWriter, *http.Request, *server.Server)) func(http.ResponseWriter, *http.Request, *server.Server) {
-	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-		if p.Editing == nil {
-			access.Refuse(w, http.StatusForbidden, `the console may not change the config; set "server": {"console": "edit"} and a token, and restart mcpx`)
-			return
-		}
-		withAllRights(handle)(w, r, s)
+// editRoute returns a route that changes the config. If the console may not do that, the route
+// says so.
+func (p *Pages) editRoute(name string, handle func(http.ResponseWriter, *http.Request, *server.Server)) httpfront.Route {
+	pattern := "POST /console/{schema}/" + name
+	if p.Editing == nil {
+		return httpfront.Route{Pattern: pattern, ForSchema: refuseEdit}
 	}
+	return httpfront.Route{Pattern: pattern, Access: httpfront.AllRights, ForSchema: handle}
 }
 
-// entry reads the body of a request: a JSON object. If it fails, it writes the error
-// response and returns false.
-func (p *Pages) entry(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	body, ok := p.Front.Body(w, r)
-	if ok && (rawjson.Kind(body) != '{' || rawjson.Check(body) != nil || rawjson.DuplicateKey(body) != nil) {
-		access.Refuse(w, http.StatusBadRequest, "the body must be a JSON object without repeated keys")
-		return nil, false
-	}
-	return body, ok
+// refuseEdit serves the edit routes of a console that may not change the config.
+func refuseEdit(w http.ResponseWriter, _ *http.Request, _ *server.Server) {
+	access.Refuse(w, http.StatusForbidden, `the console may not change the config; set "server": {"console": "edit"} and a token, and restart mcpx`)
 }
 
 // checked is the response to POST /console/SCHEMA/check.
@@ -55,25 +48,25 @@ type checked struct {
 
 // checkServer serves POST /console/SCHEMA/check: it tries a server that is not saved.
 func (p *Pages) checkServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	entry, ok := p.entry(w, r)
+	entry, ok := p.Front.Object(w, r)
 	if !ok {
 		return
 	}
 	u, secrets, err := p.Editing.Check(r.Context(), s.Schema(), r.URL.Query().Get("server"), entry)
 	if err != nil {
-		refuseConsole(w, err)
+		writeDone(w, err)
 		return
 	}
 	c := checked{statusOf(u), secrets}
 	if u.State != live.Ready {
 		c.Advice = u.Advice()
 	}
-	writeConsole(w, c)
+	httpfront.WriteJSON(w, c)
 }
 
 // addServer serves POST /console/SCHEMA/add.
 func (p *Pages) addServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	entry, ok := p.entry(w, r)
+	entry, ok := p.Front.Object(w, r)
 	if !ok {
 		return
 	}
@@ -87,7 +80,7 @@ var changeable = []string{"description", "tools", "startup_timeout", "timeout", 
 // changeServer serves POST /console/SCHEMA/change: an object with some of the changeable
 // keys, where null removes a key.
 func (p *Pages) changeServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	changes, ok := p.entry(w, r)
+	changes, ok := p.Front.Object(w, r)
 	if !ok {
 		return
 	}

@@ -45,13 +45,13 @@ func reviewOf(schema string, u *live.Upstream) *review {
 // acceptServer serves POST /console/SCHEMA/accept with {"id": …}: it approves the server as
 // it is now, if that is what the person has seen.
 func (p *Pages) acceptServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	body, ok := p.entry(w, r)
+	body, ok := p.Front.Object(w, r)
 	if !ok {
 		return
 	}
 	u := upstreamOf(s, httpfront.NewSessionlessClient(s, r), r)
 	if u == nil {
-		refuseConsole(w, registry.ErrUnknown)
+		httpfront.WriteError(w, registry.ErrUnknown)
 		return
 	}
 	offer, waiting := u.Offer(), reviewOf(s.Schema(), u)
@@ -60,5 +60,5 @@ func (p *Pages) acceptServer(w http.ResponseWriter, r *http.Request, s *server.S
 		access.Refuse(w, http.StatusConflict, "the server is not as you have seen it; look at the changes again")
 		return
 	}
-	writeDone(w, p.Editing.Accept(lockfile.Key(s.Schema(), u.Name), offer))
+	httpfront.WriteDone(w, p.Editing.Accept(lockfile.Key(s.Schema(), u.Name), offer))
 }

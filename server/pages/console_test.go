@@ -6,16 +6,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"mcpx/config"
 	"mcpx/config/edit"
 	"mcpx/internal/policy"
-	"mcpx/registry"
 	"mcpx/registry/live"
-	"mcpx/registry/upstream"
 	"mcpx/server"
-	httpfront "mcpx/server/http"
 	"mcpx/server/servertest"
 )
 
@@ -27,9 +23,6 @@ func TestConsoleRoutes(t *testing.T) {
 	off := servertest.Upstream(t, "off")
 	off["disabled"] = true
 	s := serve(t, secret, off)
-	s.SignIn = func(_ context.Context, _ *registry.Registry, _ upstream.Client, server string) any {
-		return map[string]string{"account": "ann at " + server}
-	}
 	if _, err := s.Registry.For(nil).Ready(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +63,8 @@ func TestConsoleRoutes(t *testing.T) {
 
 // TestConsoleEdits: the edits of the console reach the config file, and errors the console.
 func TestConsoleEdits(t *testing.T) {
-	s := serve(t, servertest.Upstream(t, "one"))
 	text := []byte(`{"mcpServers": {"one": {"command": "x", "timeout": "5s"}}}`)
-	s.Editing = &Editing{
+	editing := &Editing{
 		Edit: func(change func(e *edit.Editor) error) error {
 			changed, err := edit.Text(config.Hooks{}, "mcpx.json", text, change)
 			if err == nil {
@@ -84,6 +76,7 @@ func TestConsoleEdits(t *testing.T) {
 			return nil, nil, errors.New("not now")
 		},
 	}
+	s := open(t, &Pages{Front: front(servertest.Bare("one")), Editing: editing}, nil)
 	for _, v := range []struct{ path, body, want, file string }{
 		{"add?server=two", `{"command": "y", "args": ["-v"]}`, "204 ", `"two": {"command": "y", "args": ["-v"]}`},
 		{"add?server=one", `{"command": "y"}`, `422 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"server \"one\" exists already"}}`, ""},
@@ -112,7 +105,7 @@ func TestConsoleRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
+	web := front(running.Server)
 	web.Guard.Token = "all"
 	web.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default/one/echo"}}}}
 	s := open(t, &Pages{Front: web, Search: searchByName, Editing: &Editing{}}, running)

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/registry"
 	"mcpx/registry/upstream"
 	"mcpx/server"
 	httpfront "mcpx/server/http"
@@ -30,8 +32,18 @@ type site struct {
 func serve(t *testing.T, upstreams ...map[string]any) *site {
 	t.Helper()
 	running := servertest.Start(t, server.Options{}, upstreams...)
-	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server, "other": servertest.Bare("x")}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
-	return open(t, &Pages{Front: web, Search: searchByName}, running)
+	web := front(running.Server)
+	return open(t, &Pages{Front: web, Search: searchByName, SignIn: signedIn}, running)
+}
+
+// front returns a front with the schemas default and other.
+func front(s *server.Server) *httpfront.HTTP {
+	return &httpfront.HTTP{Servers: map[string]*server.Server{"default": s, "other": servertest.Bare("x")}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
+}
+
+// signedIn is the sign-in of every client.
+func signedIn(_ context.Context, _ *registry.Registry, _ upstream.Client, server string) any {
+	return map[string]string{"account": "ann at " + server}
 }
 
 // searchByName finds the tools with a name.
@@ -47,7 +59,7 @@ func searchByName(e *executor.Executor, c upstream.Client, name string, limit in
 // open serves pages until the test ends.
 func open(t *testing.T, p *Pages, running *servertest.Running) *site {
 	t.Helper()
-	p.Front.AddRoutes = p.AddRoutes
+	p.Front.Routes = p.Routes()
 	web := httptest.NewServer(p.Front.Handler())
 	t.Cleanup(web.Close)
 	return &site{p, running, web.URL}

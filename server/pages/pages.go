@@ -1,5 +1,5 @@
 // Package pages serves people and monitoring on the address of the HTTP front: the console,
-// /status, /reload and /metrics.
+// /status and /reload.
 package pages
 
 import (
@@ -15,7 +15,6 @@ import (
 type Pages struct {
 	Front   *httpfront.HTTP
 	Console http.Handler  // serves / and /assets/; may be nil
-	Metrics http.Handler  // serves /metrics; may be nil
 	Search  Search        // finds tools for the console; may be nil
 	Reload  func() error  // applies the config file again; nil: not allowed here
 	Editing *Editing      // changes the config file; nil: not allowed here
@@ -26,16 +25,14 @@ type Pages struct {
 	AuditFailed func() int64 // counts the lines of the audit that could not be written; may be nil
 }
 
-// AddRoutes adds the routes to those of the front.
-func (p *Pages) AddRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /status", p.status)
-	mux.HandleFunc("POST /reload", p.reload)
-	if p.Metrics != nil {
-		mux.Handle("GET /metrics", p.Metrics)
+// Routes returns the routes.
+func (p *Pages) Routes() []httpfront.Route {
+	routes := []httpfront.Route{
+		{Pattern: "GET /status", Access: httpfront.AllowedPages, Handler: http.HandlerFunc(p.status)},
+		{Pattern: "POST /reload", Handler: http.HandlerFunc(p.reload)},
 	}
 	if p.Console != nil {
-		mux.Handle("GET /{$}", p.Console)
-		mux.Handle("GET /assets/", p.Console)
+		routes = append(routes, httpfront.Route{Pattern: "GET /{$}", Handler: p.Console}, httpfront.Route{Pattern: "GET /assets/", Handler: p.Console})
 	}
-	p.addConsole(mux)
+	return append(routes, p.consoleRoutes()...)
 }

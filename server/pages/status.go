@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -135,8 +134,7 @@ func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
 			response.Store = p.Front.StoreState()
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(response)
+	httpfront.WriteJSON(w, response)
 }
 
 // reload serves POST /reload: it applies the config file again.
