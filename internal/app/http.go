@@ -15,8 +15,8 @@ import (
 	"syscall"
 
 	"mcpx/config"
-	"mcpx/internal/console"
 	"mcpx/internal/neterr"
+	"mcpx/internal/parts/console"
 	"mcpx/internal/parts/metrics"
 	"mcpx/internal/parts/search"
 	"mcpx/internal/parts/signin"
@@ -71,19 +71,11 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 
 // routes returns the routes of the front that are not for MCP clients.
 func (a *App) routes(web *httpfront.HTTP) []httpfront.Route {
+	core := &pages.Pages{Front: web, Reload: a.Reload, Problem: a.ReloadProblem, AuditFailed: a.audit.Failed}
+	page := &console.Console{Front: web, Editing: a.editing(), SignIn: signin.StatusOf, Review: console.ReviewOf}
+	reviews := &console.Reviews{Front: web, Accept: a.accept}
 	people := &signin.Pages{Front: web, Accounts: a.Accounts, Callback: a.address + "/oauth/callback"}
-	p := &pages.Pages{
-		Front:       web,
-		Console:     console.Handler(),
-		Search:      search.Find,
-		SignIn:      signin.StatusOf,
-		Problem:     a.ReloadProblem,
-		AuditFailed: a.audit.Failed,
-	}
-	if s := a.config.Server; s.Console == config.ConsoleEdit && access.NeedsToken(s) {
-		p.Reload, p.Editing = a.Reload, a.editing()
-	}
-	return slices.Concat(p.Routes(), people.Routes(), a.metrics.Routes(a.log.Flush))
+	return slices.Concat(core.Routes(), page.Routes(), reviews.Routes(), people.Routes(), search.Routes(), a.metrics.Routes(a.log.Flush))
 }
 
 // listen opens the address of the config. Without a token it must be on this machine.

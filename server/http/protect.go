@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/config"
 	"mcpx/server"
 	"mcpx/server/access"
 )
@@ -31,6 +32,9 @@ const (
 	OwnPages Access = iota
 	// AllRights is OwnPages for callers who may use everything. It is for what concerns all callers.
 	AllRights
+	// ConfigEdits is AllRights where the console may change the config: with server.console edit
+	// and a token.
+	ConfigEdits
 	// AllowedPages is also for pages of other origins that the config allows, if they send the
 	// token themselves. The route must only read.
 	AllowedPages
@@ -111,13 +115,13 @@ func matchesWithin(pattern, path string) bool {
 func (h *HTTP) protect(route Route) http.Handler {
 	if route.ForSchema != nil {
 		return h.withServer(func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-			if route.Access.admits(w, r) {
+			if h.admits(w, r, route.Access) {
 				route.ForSchema(w, r, s)
 			}
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if route.Access.admits(w, r) {
+		if h.admits(w, r, route.Access) {
 			route.Handler.ServeHTTP(w, r)
 		}
 	})
@@ -125,10 +129,20 @@ func (h *HTTP) protect(route Route) http.Handler {
 
 // admits reports whether the caller has the rights that a route needs. If not, it writes the
 // error response.
-func (a Access) admits(w http.ResponseWriter, r *http.Request) bool {
-	if a == AllRights && !access.MayUseAll(r.Context()) {
+func (h *HTTP) admits(w http.ResponseWriter, r *http.Request, a Access) bool {
+	switch {
+	case a == ConfigEdits && !h.MayEdit():
+		access.Refuse(w, http.StatusForbidden, `the console may not change the config; set "server": {"console": "edit"} and a token, and restart mcpx`)
+		return false
+	case (a == ConfigEdits || a == AllRights) && !access.MayUseAll(r.Context()):
 		access.Refuse(w, http.StatusForbidden, "this needs a token that may use everything")
 		return false
 	}
 	return true
+}
+
+// MayEdit reports whether the console may change the config.
+func (h *HTTP) MayEdit() bool {
+	s := h.Guard.Server
+	return s.Console == config.ConsoleEdit && access.NeedsToken(s)
 }

@@ -9,6 +9,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/policy"
+	"mcpx/internal/rawjson"
 	"mcpx/server"
 )
 
@@ -63,6 +64,36 @@ func TestRoutes(t *testing.T) {
 			if w.Code != row.want[i] {
 				t.Errorf("%s, %s: %d %s, want %d", row.name, column, w.Code, w.Body, row.want[i])
 			}
+		}
+	}
+}
+
+// TestConfigEdits: routes that change the config need "console": "edit", a token, and a caller
+// who may use everything.
+func TestConfigEdits(t *testing.T) {
+	for _, row := range []struct {
+		name, token, sent string
+		console           config.Console
+		want              string
+	}{
+		{"to view", "all", "all", config.ConsoleView, `403 the console may not change the config; set "server": {"console": "edit"} and a token, and restart mcpx`},
+		{"to view, for a caller with rules", "all", "some", config.ConsoleView, `403 the console may not change the config; set "server": {"console": "edit"} and a token, and restart mcpx`},
+		{"no token", "", "", config.ConsoleEdit, `403 the console may not change the config; set "server": {"console": "edit"} and a token, and restart mcpx`},
+		{"to edit", "all", "all", config.ConsoleEdit, "204 "},
+		{"to edit, for a caller with rules", "all", "some", config.ConsoleEdit, "403 this needs a token that may use everything"},
+	} {
+		h := &HTTP{Routes: []Route{{Pattern: "POST /x", Access: ConfigEdits, Handler: http.HandlerFunc(done)}}}
+		h.Guard.Token, h.Guard.Console = row.token, row.console
+		if row.token != "" {
+			h.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default"}}}}
+		}
+		r := postTo(t.Context(), "/x", nil)
+		r.Header.Set("Authorization", "Bearer "+row.sent)
+		w := httptest.NewRecorder()
+		h.Handler().ServeHTTP(w, r)
+		text, _ := rawjson.String(rawjson.Get(rawjson.Get(w.Body.Bytes(), "error"), "message"))
+		if got := fmt.Sprint(w.Code, " ", text); got != row.want {
+			t.Errorf("%s: %s, want %s", row.name, got, row.want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,9 +10,6 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/executor"
-	"mcpx/registry"
-	"mcpx/registry/upstream"
 	"mcpx/server"
 	httpfront "mcpx/server/http"
 	"mcpx/server/servertest"
@@ -33,27 +29,12 @@ func serve(t *testing.T, upstreams ...map[string]any) *site {
 	t.Helper()
 	running := servertest.Start(t, server.Options{}, upstreams...)
 	web := front(running.Server)
-	return open(t, &Pages{Front: web, Search: searchByName, SignIn: signedIn}, running)
+	return open(t, &Pages{Front: web}, running)
 }
 
 // front returns a front with the schemas default and other.
 func front(s *server.Server) *httpfront.HTTP {
 	return &httpfront.HTTP{Servers: map[string]*server.Server{"default": s, "other": servertest.Bare("x")}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
-}
-
-// signedIn is the sign-in of every client.
-func signedIn(_ context.Context, _ *registry.Registry, _ upstream.Client, server string) any {
-	return map[string]string{"account": "ann at " + server}
-}
-
-// searchByName finds the tools with a name.
-func searchByName(e *executor.Executor, c upstream.Client, name string, limit int) (hits []Hit) {
-	for _, u := range e.Catalog(c).Upstreams {
-		if u.Tool(name) != nil && len(hits) < limit {
-			hits = append(hits, Hit{u.Name, name})
-		}
-	}
-	return hits
 }
 
 // open serves pages until the test ends.

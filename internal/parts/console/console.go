@@ -1,13 +1,18 @@
-package pages
+// Package console adds the console: a web page to watch and test MCP servers, at / of the HTTP
+// front. The page is a normal MCP client. What it needs besides MCP is at /console/SCHEMA/…:
+// details of servers and tools, messages, previews of results, and with "console": "edit"
+// changes of the config file. Hook: httpfront.Route.
+//
+// Other parts add data for the page with routes of their own below /console/{schema}/.
+package console
 
 import (
-	"errors"
+	"context"
 	"net/http"
 	"strconv"
 
 	"mcpx/config"
 	"mcpx/config/edit"
-	"mcpx/executor"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 	"mcpx/registry/live"
@@ -17,47 +22,38 @@ import (
 	httpfront "mcpx/server/http"
 )
 
-// consoleRoutes returns the routes that only the console uses. Names are in the query, since
-// a server or tool may be called "..". Each route sees one schema, as /mcp does.
-func (p *Pages) consoleRoutes() []httpfront.Route {
-	const all = httpfront.AllRights
+// Console is the console of a front.
+type Console struct {
+	Front   *httpfront.HTTP
+	Editing Editing
+	// SignIn returns what is known about a client's sign-in to a server; nil if it has none. It may
+	// be nil.
+	SignIn func(ctx context.Context, r *registry.Registry, c upstream.Client, server string) any
+	// Review returns what a person has to review about a server; nil if there is nothing. It may be
+	// nil.
+	Review func(schema string, u *live.Upstream) any
+}
+
+// Routes returns the routes of the console. Names are in the query, since a server or tool may
+// be called "..". Each route sees one schema, as /mcp does.
+func (c *Console) Routes() []httpfront.Route {
+	const all, edits = httpfront.AllRights, httpfront.ConfigEdits
 	return []httpfront.Route{
-		{Pattern: "GET /console/{schema}/search", ForSchema: p.searchTools},
-		{Pattern: "GET /console/{schema}/server", ForSchema: p.serverDetails},
+		{Pattern: "GET /{$}", Handler: http.HandlerFunc(servePage)},
+		{Pattern: "GET /assets/", Handler: http.HandlerFunc(servePage)},
+		{Pattern: "GET /console/{schema}/server", ForSchema: c.serverDetails},
 		{Pattern: "GET /console/{schema}/tool", ForSchema: toolReading},
 		{Pattern: "GET /console/{schema}/messages", Access: all, ForSchema: upstreamMessages},
-		{Pattern: "POST /console/{schema}/preview", ForSchema: p.preview},
+		{Pattern: "POST /console/{schema}/preview", ForSchema: c.preview},
 		{Pattern: "POST /console/{schema}/restart", Access: all, ForSchema: control((*registry.Registry).Restart)},
 		{Pattern: "POST /console/{schema}/stop", Access: all, ForSchema: control((*registry.Registry).Stop)},
 		{Pattern: "POST /console/{schema}/start", Access: all, ForSchema: control((*registry.Registry).Start)},
-		p.editRoute("check", p.checkServer),
-		p.editRoute("add", p.addServer),
-		p.editRoute("change", p.changeServer),
-		p.editRoute("accept", p.acceptServer),
-		p.editRoute("enable", p.switchServer((*edit.Editor).Enable)),
-		p.editRoute("disable", p.switchServer((*edit.Editor).Disable)),
+		{Pattern: "POST /console/{schema}/check", Access: edits, ForSchema: c.checkServer},
+		{Pattern: "POST /console/{schema}/add", Access: edits, ForSchema: c.addServer},
+		{Pattern: "POST /console/{schema}/change", Access: edits, ForSchema: c.changeServer},
+		{Pattern: "POST /console/{schema}/enable", Access: edits, ForSchema: c.switchServer((*edit.Editor).Enable)},
+		{Pattern: "POST /console/{schema}/disable", Access: edits, ForSchema: c.switchServer((*edit.Editor).Disable)},
 	}
-}
-
-// A Search returns the tools that a client may use and that fit a query, the best first.
-type Search func(e *executor.Executor, c upstream.Client, query string, limit int) []Hit
-
-// Hit is a tool that a search has found.
-type Hit struct {
-	Server string `json:"server"`
-	Tool   string `json:"tool"`
-}
-
-// searchLimit is how many hits a search has at most.
-const searchLimit = 30
-
-// searchTools serves GET /console/SCHEMA/search: what exec("mcpx", "search") finds.
-func (p *Pages) searchTools(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	if p.Search == nil {
-		access.Refuse(w, http.StatusNotFound, "there is no search")
-		return
-	}
-	httpfront.WriteJSON(w, p.Search(s.Executor(), httpfront.NewSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
 }
 
 // toolReading serves GET /console/SCHEMA/tool: what an agent reads about a tool.
@@ -91,14 +87,14 @@ func upstreamMessages(w http.ResponseWriter, r *http.Request, s *server.Server) 
 // control returns a handler that starts or stops the server in the query.
 func control(change func(r *registry.Registry, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
 	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-		writeDone(w, change(s.Registry(), r.URL.Query().Get("server")))
+		httpfront.WriteDone(w, change(s.Registry(), r.URL.Query().Get("server")))
 	}
 }
 
 // preview serves POST /console/SCHEMA/preview with {"result": …, "select": "…"}: how many
 // tokens an agent reads of a result, and what a select leaves of it.
-func (p *Pages) preview(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	body, ok := p.Front.Body(w, r)
+func (c *Console) preview(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	body, ok := c.Front.Body(w, r)
 	if !ok {
 		return
 	}
@@ -115,15 +111,6 @@ func (p *Pages) preview(w http.ResponseWriter, r *http.Request, s *server.Server
 	httpfront.WriteJSON(w, preview)
 }
 
-// writeDone writes that a change is done, or its error.
-func writeDone(w http.ResponseWriter, err error) {
-	if _, isUnknown := errors.AsType[*edit.UnknownServerError](err); isUnknown {
-		access.Refuse(w, http.StatusNotFound, err.Error())
-		return
-	}
-	httpfront.WriteDone(w, err)
-}
-
 // details is the response to GET /console/SCHEMA/server: what does not change every second.
 // Secrets are hidden. What the config says is only for callers who may use everything.
 type details struct {
@@ -137,8 +124,8 @@ type details struct {
 	Isolation    string            `json:"isolation,omitempty"`
 	Start        string            `json:"start,omitempty"`
 	Settings     settings          `json:"settings"`
-	SignIn       any               `json:"sign_in,omitempty"` // of Pages.SignIn
-	Review       *review           `json:"review,omitempty"`
+	SignIn       any               `json:"sign_in,omitempty"` // of Console.SignIn
+	Review       any               `json:"review,omitempty"`  // of Console.Review
 }
 
 // settings are the keys of a server that the console can change.
@@ -152,11 +139,11 @@ type settings struct {
 }
 
 // serverDetails serves GET /console/SCHEMA/server.
-func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.Server) {
+func (c *Console) serverDetails(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	name := r.URL.Query().Get("server")
-	for _, c := range s.Disabled() {
-		if c.Name == name && access.MayUseAll(r.Context()) {
-			httpfront.WriteJSON(w, detailsOf(&c))
+	for _, u := range s.Disabled() {
+		if u.Name == name && access.MayUseAll(r.Context()) {
+			httpfront.WriteJSON(w, detailsOf(&u))
 			return
 		}
 	}
@@ -169,24 +156,26 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 	var d details
 	if access.MayUseAll(r.Context()) {
 		d = detailsOf(u.Config)
-		d.Review = reviewOf(s.Schema(), u)
+		if c.Review != nil {
+			d.Review = c.Review(s.Schema(), u)
+		}
 	}
-	if p.SignIn != nil {
-		d.SignIn = p.SignIn(r.Context(), s.Registry(), client, name)
+	if c.SignIn != nil {
+		d.SignIn = c.SignIn(r.Context(), s.Registry(), client, name)
 	}
 	d.Revision, d.Software, d.Instructions = u.Revision, u.Software, u.Instructions
 	httpfront.WriteJSON(w, d)
 }
 
 // detailsOf returns what the config says about a server.
-func detailsOf(c *config.Upstream) details {
-	public := c.Public()
+func detailsOf(u *config.Upstream) details {
+	public := u.Public()
 	return details{
-		Command: live.CommandLine(c), URL: live.Address(c), Env: public.Env, Headers: public.Headers,
-		Isolation: string(c.Isolation), Start: string(c.Start),
+		Command: live.CommandLine(u), URL: live.Address(u), Env: public.Env, Headers: public.Headers,
+		Isolation: string(u.Isolation), Start: string(u.Start),
 		Settings: settings{
-			Description: c.Description, Allow: c.Tools.Allow, Deny: c.Tools.Deny,
-			StartupTimeout: config.FormatDuration(c.StartupTimeout), Timeout: config.FormatDuration(c.Timeout), MaxTimeout: config.FormatDuration(c.MaxTimeout),
+			Description: u.Description, Allow: u.Tools.Allow, Deny: u.Tools.Deny,
+			StartupTimeout: config.FormatDuration(u.StartupTimeout), Timeout: config.FormatDuration(u.Timeout), MaxTimeout: config.FormatDuration(u.MaxTimeout),
 		},
 	}
 }
