@@ -12,9 +12,9 @@ import (
 	"mcpx/config"
 	"mcpx/config/edit"
 	"mcpx/internal/lockfile"
+	"mcpx/internal/parts/console"
 	"mcpx/registry"
 	"mcpx/registry/live"
-	"mcpx/server/pages"
 )
 
 // checkTime bounds the start of a server that is only checked.
@@ -23,11 +23,10 @@ const checkTime = time.Minute
 var errBusy = errors.New("another server is being checked; try again when that is done")
 
 // editing lets the console change the config file.
-func (a *App) editing() *pages.Editing {
+func (a *App) editing() console.Editing {
 	var checking sync.Mutex
-	return &pages.Editing{
-		Edit:   a.edit,
-		Accept: a.accept,
+	return console.Editing{
+		Edit: a.edit,
 		Check: func(ctx context.Context, schema, name string, entry []byte) (*live.Upstream, []string, error) {
 			if !checking.TryLock() {
 				return nil, nil, errBusy

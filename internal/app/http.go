@@ -6,17 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"mcpx/config"
-	"mcpx/internal/console"
 	"mcpx/internal/neterr"
+	"mcpx/internal/parts/console"
 	"mcpx/internal/parts/metrics"
 	"mcpx/internal/parts/search"
 	"mcpx/internal/parts/signin"
@@ -53,7 +53,7 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 		web.StoreState = a.store.State
 		a.metrics.Add(storeNumbers(a.store)...)
 	}
-	web.AddRoutes = a.addRoutes(web)
+	web.Routes = a.routes(web)
 	a.warn()
 	web.Handler()
 	a.reload.web = web
@@ -69,25 +69,13 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 	return a.Run(ctx, func(ctx context.Context) error { return web.Run(ctx, listener) })
 }
 
-// addRoutes returns a function that adds the routes of the front that are not for MCP clients.
-func (a *App) addRoutes(web *httpfront.HTTP) func(mux *http.ServeMux) {
+// routes returns the routes of the front that are not for MCP clients.
+func (a *App) routes(web *httpfront.HTTP) []httpfront.Route {
+	core := &pages.Pages{Front: web, Reload: a.Reload, Problem: a.ReloadProblem, AuditFailed: a.audit.Failed}
+	page := &console.Console{Front: web, Editing: a.editing(), SignIn: signin.StatusOf, Review: console.ReviewOf}
+	reviews := &console.Reviews{Front: web, Accept: a.accept}
 	people := &signin.Pages{Front: web, Accounts: a.Accounts, Callback: a.address + "/oauth/callback"}
-	p := &pages.Pages{
-		Front:       web,
-		Console:     console.Handler(),
-		Metrics:     a.metrics.Handler(a.log.Flush),
-		Search:      search.Find,
-		SignIn:      signin.StatusOf,
-		Problem:     a.ReloadProblem,
-		AuditFailed: a.audit.Failed,
-	}
-	if s := a.config.Server; s.Console == config.ConsoleEdit && access.NeedsToken(s) {
-		p.Reload, p.Editing = a.Reload, a.editing()
-	}
-	return func(mux *http.ServeMux) {
-		p.AddRoutes(mux)
-		people.AddRoutes(mux)
-	}
+	return slices.Concat(core.Routes(), page.Routes(), reviews.Routes(), people.Routes(), search.Routes(), a.metrics.Routes(a.log.Flush))
 }
 
 // listen opens the address of the config. Without a token it must be on this machine.

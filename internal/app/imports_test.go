@@ -202,7 +202,10 @@ func TestPoints(t *testing.T) {
 		{"registry/live", "registry/lists", true},
 		{"registry/live", "registry", false},
 		{"server", "executor", true},
-		{"internal/app", "internal/console", true},
+		{"internal/app", "internal/parts/console", true},
+		{"internal/parts/console", "server/pages", true},
+		{"internal/parts/console", "internal/parts/search", false},
+		{"server/pages", "internal/parts/console", false},
 		{"executor", "executor/validate", true},
 		{"executor/validate", "internal/rawjson", true},
 		{"config", "internal/nearest", true},
@@ -224,7 +227,6 @@ func TestPoints(t *testing.T) {
 		{"examples", "internal/demo", false},
 		{"internal/demo", "internal/rpc", true},
 		{"internal/demo", "server", false},
-		{"internal/console", "server", false},
 	} {
 		if got := points(row.from, row.to); got != row.want {
 			t.Errorf("%s to %s: %v, want %v", row.from, row.to, got, row.want)

@@ -10,16 +10,18 @@ import (
 	"mcpx/internal/origin"
 )
 
-// sharedRoutes are the routes that pages of other origins may use: those for MCP clients and
-// for monitoring. All other routes are for mcpx's own pages, so that a new route is safe.
-var sharedRoutes = []string{"/mcp", "/sse", "/message", "/health", "/status", "/metrics", metadataPath}
+// ClientRoutes are the routes for MCP clients. Pages of other origins may use them and
+// Guard.Shared, with everything below them. All other routes are for mcpx's own pages, so that a
+// new route is safe.
+var ClientRoutes = []string{"/mcp", "/sse", "/message", metadataPath}
 
 // isShared reports whether pages of other origins may use a path.
-func isShared(path string) bool {
-	return slices.ContainsFunc(sharedRoutes, func(route string) bool {
+func (g *Guard) isShared(path string) bool {
+	isWithin := func(route string) bool {
 		rest, ok := strings.CutPrefix(path, route)
 		return ok && (rest == "" || rest[0] == '/')
-	})
+	}
+	return slices.ContainsFunc(ClientRoutes, isWithin) || slices.ContainsFunc(g.Shared, isWithin)
 }
 
 // originProblem returns why the page that makes a request may not do so, "" if it may.
@@ -27,7 +29,7 @@ func isShared(path string) bool {
 func (g *gate) originProblem(r *http.Request) string {
 	values := r.Header["Origin"]
 	if len(values) == 0 {
-		return noOriginProblem(r)
+		return g.noOriginProblem(r)
 	}
 	o, ok := origin.Parse(values[0])
 	if !ok || len(values) > 1 {
@@ -41,7 +43,7 @@ func (g *gate) originProblem(r *http.Request) string {
 		return fmt.Sprintf("Forbidden: the origin %q is not allowed; add it to server.allowed_origins in the config of mcpx", values[0])
 	case isOwn && site == "", (isOwn || isListed) && site == "same-origin": // a proxy may change the Host header
 		return ""
-	case !isShared(r.URL.Path):
+	case !g.isShared(r.URL.Path):
 		return fmt.Sprintf("Forbidden: only the pages of mcpx may use this address, and the origin %q is another one; if a proxy is in front of mcpx, set server.public_url", values[0])
 	case isSentByBrowsers(r.Header):
 		return "Forbidden: a page of another origin may not use a password or cookies of the browser; send Authorization: Bearer TOKEN"
@@ -54,7 +56,7 @@ func (g *gate) originProblem(r *http.Request) string {
 // only those that follow a link. Browsers send an Origin with every request that changes
 // something. So a request without an Origin must not have credentials that a browser adds by
 // itself.
-func noOriginProblem(r *http.Request) string {
+func (g *Guard) noOriginProblem(r *http.Request) string {
 	h := r.Header
 	site := h.Get("Sec-Fetch-Site")
 	isForeign := site == "cross-site" || site == "same-site" // same-site: another port or a sibling domain
@@ -66,7 +68,7 @@ func noOriginProblem(r *http.Request) string {
 		return "Forbidden: a page of another origin made this request without an Origin; use fetch from an origin in server.allowed_origins"
 	case changes && site == "none":
 		return "Forbidden: a browser made this request without an Origin; use the console of mcpx, or a program that is not a browser"
-	case changes && !isShared(r.URL.Path) && isSentByBrowsers(h):
+	case changes && !g.isShared(r.URL.Path) && isSentByBrowsers(h):
 		return "Forbidden: the Origin header is missing, and browsers send passwords and cookies by themselves; send Authorization: Bearer TOKEN"
 	}
 	return ""

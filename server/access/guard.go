@@ -22,6 +22,9 @@ type Guard struct {
 	config.Server        // the hosts and origins that are allowed besides loopback, and the tokens
 	Bind          string // host:port of the listener; this host and the configured one are allowed, unless they are wildcards
 
+	Shared []string // paths that pages of other origins may use too, besides ClientRoutes
+	Public []string // paths that need no token
+
 	Schemas func() []string // the names of the schemas; used with an issuer
 	Headers func() []string // that upstreams get, so that pages may send them; nil: none
 }
@@ -119,7 +122,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case r.URL.Path == "/health":
+	case slices.Contains(g.Public, r.URL.Path):
 	case g.isMetadata(r):
 		g.serveMetadata(w, r)
 		return

@@ -28,6 +28,7 @@ type guarded struct {
 }
 
 func guard(g Guard) *guarded {
+	g.Shared, g.Public = []string{"/status", "/metrics", "/health"}, []string{"/health"}
 	b := &guarded{}
 	b.Handler = g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		b.reached++

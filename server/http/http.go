@@ -1,7 +1,6 @@
 // Package httpfront has the front for many clients, who connect over Streamable HTTP or legacy
 // SSE. It reads messages, hands them to a server.Server, and writes the responses. It also
-// bounds what a client may have pending or leave unread. Package pages adds the routes for
-// people.
+// bounds what a client may have pending or leave unread. Others add routes for people: see Route.
 package httpfront
 
 import (
@@ -45,7 +44,7 @@ type HTTP struct {
 
 	Freed func() // called whenever much memory of unread messages was freed; may be nil
 
-	AddRoutes func(mux *http.ServeMux) // adds routes that are not for MCP clients, behind the same guard; may be nil
+	Routes []Route // routes that are not for MCP clients, besides /health
 
 	build       sync.Once
 	handler     http.Handler

@@ -34,20 +34,17 @@ func (h *HTTP) newHandler() http.Handler {
 	h.callsCtx, h.cancelCalls = context.WithCancelCause(context.Background())
 	mux := http.NewServeMux()
 	for _, path := range []string{"/mcp", "/mcp/{$}", "/mcp/{schema}"} {
-		mux.HandleFunc("POST "+path, h.WithServer(h.post))
-		mux.HandleFunc("GET "+path, h.WithServer(h.get))
+		mux.HandleFunc("POST "+path, h.withServer(h.post))
+		mux.HandleFunc("GET "+path, h.withServer(h.get))
 		mux.HandleFunc("HEAD "+path, noHead("GET, POST, DELETE"))
-		mux.HandleFunc("DELETE "+path, h.WithServer(h.delete))
+		mux.HandleFunc("DELETE "+path, h.withServer(h.delete))
 	}
 	for _, path := range []string{"/sse", "/sse/{$}", "/sse/{schema}"} {
-		mux.HandleFunc("GET "+path, h.WithServer(h.sse))
+		mux.HandleFunc("GET "+path, h.withServer(h.sse))
 		mux.HandleFunc("HEAD "+path, noHead("GET"))
 	}
 	mux.HandleFunc("POST /message", h.message)
-	mux.HandleFunc("GET /health", h.health)
-	if h.AddRoutes != nil {
-		h.AddRoutes(mux)
-	}
+	h.addRoutes(mux)
 	return h.closeWhenLeaving(h.Guard.Wrap(mux))
 }
 
@@ -125,9 +122,9 @@ func noHead(allowed string) http.HandlerFunc {
 	}
 }
 
-// WithServer returns a handler that finds the server of the schema in the path. A
+// withServer returns a handler that finds the server of the schema in the path. A
 // client may choose the mode in which it sees the tools: /mcp?expose=flat.
-func (h *HTTP) WithServer(handle func(w http.ResponseWriter, r *http.Request, s *server.Server)) http.HandlerFunc {
+func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s *server.Server)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := cmp.Or(r.PathValue("schema"), "default")
 		all := granted(r, *h.views.Load())

@@ -183,15 +183,13 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 // TestAPageThatIsNotRead: a response that is not a stream has a time limit, too.
 func TestAPageThatIsNotRead(t *testing.T) {
 	ended := make(chan error, 1)
-	s := listenHTTP(t, &HTTP{times: impatient(), AddRoutes: func(mux *http.ServeMux) {
-		mux.HandleFunc("GET /endless", func(w http.ResponseWriter, _ *http.Request) {
-			var err error
-			for chunk := bytes.Repeat([]byte("x"), 1<<20); err == nil; {
-				_, err = w.Write(chunk)
-			}
-			ended <- err
-		})
-	}})
+	s := listenHTTP(t, &HTTP{times: impatient(), Routes: []Route{{Pattern: "GET /endless", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var err error
+		for chunk := bytes.Repeat([]byte("x"), 1<<20); err == nil; {
+			_, err = w.Write(chunk)
+		}
+		ended <- err
+	})}}})
 	s.raw(t, "GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	select {
 	case <-ended:

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/executor"
-	"mcpx/registry/upstream"
 	"mcpx/server"
 	httpfront "mcpx/server/http"
 	"mcpx/server/servertest"
@@ -30,24 +28,19 @@ type site struct {
 func serve(t *testing.T, upstreams ...map[string]any) *site {
 	t.Helper()
 	running := servertest.Start(t, server.Options{}, upstreams...)
-	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server, "other": servertest.Bare("x")}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
-	return open(t, &Pages{Front: web, Search: searchByName}, running)
+	web := front(running.Server)
+	return open(t, &Pages{Front: web}, running)
 }
 
-// searchByName finds the tools with a name.
-func searchByName(e *executor.Executor, c upstream.Client, name string, limit int) (hits []Hit) {
-	for _, u := range e.Catalog(c).Upstreams {
-		if u.Tool(name) != nil && len(hits) < limit {
-			hits = append(hits, Hit{u.Name, name})
-		}
-	}
-	return hits
+// front returns a front with the schemas default and other.
+func front(s *server.Server) *httpfront.HTTP {
+	return &httpfront.HTTP{Servers: map[string]*server.Server{"default": s, "other": servertest.Bare("x")}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
 }
 
 // open serves pages until the test ends.
 func open(t *testing.T, p *Pages, running *servertest.Running) *site {
 	t.Helper()
-	p.Front.AddRoutes = p.AddRoutes
+	p.Front.Routes = p.Routes()
 	web := httptest.NewServer(p.Front.Handler())
 	t.Cleanup(web.Close)
 	return &site{p, running, web.URL}

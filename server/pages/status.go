@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 type status struct {
 	Version  string                      `json:"version"`
 	Sessions int                         `json:"sessions"` // open client sessions
-	Schemas  map[string][]upstreamStatus `json:"schemas"`  // upstreams by schema name, in config order
+	Schemas  map[string][]UpstreamStatus `json:"schemas"`  // upstreams by schema name, in config order
 	Context  map[string]contextStatus    `json:"context"`
 	Config   configStatus                `json:"config"`
 	Disabled map[string][]disabledStatus `json:"disabled,omitempty"` // servers that the config disables, by schema name
@@ -40,7 +39,8 @@ type configStatus struct {
 	Control bool   `json:"control"`           // servers may be stopped, started and restarted
 }
 
-type upstreamStatus struct {
+// UpstreamStatus is the state of an upstream.
+type UpstreamStatus struct {
 	Name        string    `json:"name"`
 	Description string    `json:"description,omitempty"`
 	Transport   string    `json:"transport"`
@@ -64,9 +64,10 @@ type contextStatus struct {
 	With    int `json:"with"`    // with mcpx: inspect and exec
 }
 
-func statusOf(u *live.Upstream) upstreamStatus {
+// StatusOf returns the state of an upstream as people see it.
+func StatusOf(u *live.Upstream) UpstreamStatus {
 	u = u.Shown()
-	return upstreamStatus{
+	return UpstreamStatus{
 		Name:        u.Name,
 		Description: u.Description,
 		Transport:   string(u.Config.Transport),
@@ -105,17 +106,17 @@ func adviceOn(u *live.Upstream) string {
 
 // status serves GET /status.
 func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
-	response := status{Sessions: p.Front.OpenFor(r), Schemas: map[string][]upstreamStatus{}, Disabled: map[string][]disabledStatus{}, Context: map[string]contextStatus{}}
+	response := status{Sessions: p.Front.OpenFor(r), Schemas: map[string][]UpstreamStatus{}, Disabled: map[string][]disabledStatus{}, Context: map[string]contextStatus{}}
 	for name, s := range p.Front.Schemas() {
 		if !access.MayUse(r.Context(), name) {
 			continue
 		}
 		response.Version = s.Version
 		client := httpfront.NewSessionlessClient(s, r)
-		list := []upstreamStatus{}
+		list := []UpstreamStatus{}
 		context := contextStatus{With: tokens.CountBytes(s.FirstTexts(client))}
 		for _, u := range s.Upstreams(client) {
-			list = append(list, statusOf(u))
+			list = append(list, StatusOf(u))
 			context.Without += u.Tokens()
 		}
 		if list := disabledOf(s); len(list) > 0 && access.MayUseAll(r.Context()) {
@@ -124,7 +125,7 @@ func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
 		response.Schemas[name], response.Context[name] = list, context
 	}
 	if access.MayUseAll(r.Context()) {
-		response.Config.Reload, response.Config.Control = p.Reload != nil, true
+		response.Config.Reload, response.Config.Control = p.Front.MayEdit(), true
 		if p.Problem != nil {
 			response.Config.Problem = p.Problem()
 		}
@@ -135,13 +136,12 @@ func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
 			response.Store = p.Front.StoreState()
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(response)
+	httpfront.WriteJSON(w, response)
 }
 
 // reload serves POST /reload: it applies the config file again.
 func (p *Pages) reload(w http.ResponseWriter, r *http.Request) {
-	if p.Reload == nil || !access.MayUseAll(r.Context()) {
+	if !p.Front.MayEdit() || !access.MayUseAll(r.Context()) {
 		access.Refuse(w, http.StatusForbidden, `reloading from here is not allowed; set "server": {"console": "edit"} and a token, and restart mcpx`)
 		return
 	}

@@ -1,11 +1,15 @@
 package pages
 
 import (
+	"errors"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"mcpx/config"
+	"mcpx/internal/policy"
 	"mcpx/internal/store"
 	"mcpx/registry/live"
 	"mcpx/server/servertest"
@@ -30,6 +34,54 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestDisabledServers: the status names them.
+func TestDisabledServers(t *testing.T) {
+	off := servertest.Upstream(t, "off")
+	off["disabled"] = true
+	s := serve(t, off)
+	if got := s.do(t, "GET", "/status", ""); !strings.Contains(got, `"disabled":{"default":[{"name":"off","transport":"stdio"}]}`) {
+		t.Errorf("the status has no disabled server: %s", got)
+	}
+}
+
+// TestReload: only a console that may change the config reloads, for callers who may use
+// everything.
+func TestReload(t *testing.T) {
+	const refused = "403 "
+	for _, row := range []struct {
+		name    string
+		console config.Console
+		tokens  bool
+		sent    string
+		problem error
+		want    string
+	}{
+		{"to read", config.ConsoleView, true, "all", nil, refused},
+		{"without a token", config.ConsoleEdit, false, "", nil, refused},
+		{"to edit", config.ConsoleEdit, true, "all", nil, "204 "},
+		{"a caller with rules", config.ConsoleEdit, true, "some", nil, refused},
+		{"a wrong file", config.ConsoleEdit, true, "all", errors.New("a comma is missing"), "422 "},
+	} {
+		web := front(servertest.Bare("x"))
+		web.Guard.Console = row.console
+		if row.tokens {
+			web.Guard.Token = "all"
+			web.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default"}}}}
+		}
+		reloads := 0
+		s := open(t, &Pages{Front: web, Reload: func() error { reloads++; return row.problem }}, nil)
+		if got := s.do(t, "POST", "/reload", "", "Authorization", "Bearer "+row.sent); !strings.HasPrefix(got, row.want) {
+			t.Errorf("%s: %s, want %s", row.name, got, row.want)
+		}
+		if isRefused := row.want == refused; isRefused != (reloads == 0) {
+			t.Errorf("%s: %d reloads", row.name, reloads)
+		}
+		if got, want := s.do(t, "GET", "/status", "", "Authorization", "Bearer "+row.sent), fmt.Sprintf(`"config":{"reload":%t`, row.want != refused); !strings.Contains(got, want) {
+			t.Errorf("%s: the status has no %s: %s", row.name, want, got)
+		}
+	}
+}
+
 // TestAdvice: an upstream that has failed has an advice until it works again.
 func TestAdvice(t *testing.T) {
 	s := serve(t, servertest.Upstream(t, "one", "-exit", "3"))
@@ -49,7 +101,7 @@ func TestAdvice(t *testing.T) {
 	} {
 		u := *failed
 		u.State, u.Reason = row.state, row.reason
-		if got := statusOf(&u).Advice; (got != "") != row.has {
+		if got := StatusOf(&u).Advice; (got != "") != row.has {
 			t.Errorf("%s: the advice is %q", row.name, got)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package metrics adds /metrics: numbers of calls, client sessions and upstreams, for
-// Prometheus. Hooks: executor.Observer; pages.Pages.Metrics serves the route.
+// Prometheus. Hooks: executor.Observer, httpfront.Route.
 package metrics
 
 import (
@@ -18,6 +18,7 @@ import (
 	"mcpx/registry"
 	"mcpx/registry/live"
 	"mcpx/server/access"
+	httpfront "mcpx/server/http"
 )
 
 // unknownServer is the server label of calls to servers that the config does not
@@ -101,9 +102,13 @@ func (m *Metrics) has(schema, server string) bool {
 	return false
 }
 
-// Handler returns a handler that responds with all metrics that the caller may see. flush
-// counts the last calls first.
-func (m *Metrics) Handler(flush func()) http.Handler {
+// Routes returns /metrics. flush counts the last calls first.
+func (m *Metrics) Routes(flush func()) []httpfront.Route {
+	return []httpfront.Route{{Pattern: "GET /metrics", Access: httpfront.AllowedPages, Handler: m.handler(flush)}}
+}
+
+// handler returns a handler that responds with all metrics that the caller may see.
+func (m *Metrics) handler(flush func()) http.Handler {
 	all := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		flush()

@@ -36,7 +36,7 @@ func TestMetrics(t *testing.T) {
 	m.Observe(executor.Event{Schema: "default", Server: "made up by a client", Outcome: "not_found"})
 	m.Observe(executor.Event{Schema: "default", Server: "a", Outcome: "not_found"})
 	w := httptest.NewRecorder()
-	m.Handler(func() {
+	m.handler(func() {
 		m.Observe(executor.Event{Schema: "default", Server: "a", Outcome: "timeout"})
 	}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	for _, want := range []string{

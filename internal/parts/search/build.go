@@ -170,7 +170,7 @@ func (x *index) addServers(documents []document) {
 		if !known {
 			id = int32(len(x.servers))
 			ids[d.Server] = id
-			x.servers = append(x.servers, server{name: d.Server})
+			x.servers = append(x.servers, indexedServer{name: d.Server})
 			x.addName(id)
 		}
 		x.serverOf[i] = id

@@ -25,7 +25,7 @@ type hit struct {
 type index struct {
 	terms    []string    // sorted
 	postings [][]posting // of the term at the same place, in document order
-	servers  []server
+	servers  []indexedServer
 	serverOf []int32            // by document
 	named    map[string][]int32 // the servers with a term in their names
 }
@@ -38,8 +38,8 @@ type posting struct {
 	own      bool    // the term is not only in the name of the document's server
 }
 
-// server is a server and its number of documents.
-type server struct {
+// indexedServer is a server and its number of documents.
+type indexedServer struct {
 	name  string
 	tools int
 }

@@ -1,6 +1,6 @@
 // Package search adds the built-in tool search, which ranks the tools of all servers by how
 // well they fit a few words, and the search of the console.
-// Hooks: executor.BuiltinTool, pages.Search.
+// Hooks: executor.BuiltinTool, httpfront.Route.
 package search
 
 import (
@@ -17,8 +17,6 @@ import (
 	"mcpx/registry"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
-	"mcpx/registry/upstream"
-	"mcpx/server/pages"
 )
 
 // Tool returns the built-in tool search.
@@ -29,20 +27,6 @@ func Tool() executor.BuiltinTool {
 		NeedsUpstreams: true,
 		Call:           call,
 	}
-}
-
-// Find returns the tools that the tool search finds for a client, the best first, without
-// those of mcpx. It never waits.
-func Find(e *executor.Executor, c upstream.Client, query string, limit int) []pages.Hit {
-	x := indexOf(e, e.Catalog(c))
-	found, _ := x.words.search(query, limit)
-	hits := []pages.Hit{}
-	for _, hit := range found {
-		if t := x.tools[hit.document]; t.server != executor.Builtin {
-			hits = append(hits, pages.Hit{Server: t.server, Tool: t.tool.Name})
-		}
-	}
-	return hits
 }
 
 // settleTime is how long a search waits for upstreams in their first start.

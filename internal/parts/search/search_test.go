@@ -22,7 +22,6 @@ import (
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
 	"mcpx/registry/upstream"
-	"mcpx/server/pages"
 	"mcpx/server/servertest"
 )
 
@@ -188,14 +187,14 @@ func TestConsoleSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	const query = "get rid of a bill"
-	hits := Find(b.Executor, nil, query, 10)
-	if len(hits) == 0 || hits[0] != (pages.Hit{Server: "issues", Tool: "delete_invoice"}) {
+	hits := find(b.Executor, nil, query, 10)
+	if len(hits) == 0 || hits[0] != (toolHit{Server: "issues", Tool: "delete_invoice"}) {
 		t.Errorf("found %v", hits)
 	}
 	if text := b.exec(t, searchFor(`{"query":"`+query+`"}`)); !strings.HasPrefix(text, "issues: delete_invoice(") {
 		t.Errorf("the tool search finds %s", text)
 	}
-	for _, hit := range Find(b.Executor, nil, "configuration secrets", 10) {
+	for _, hit := range find(b.Executor, nil, "configuration secrets", 10) {
 		if hit.Server == executor.Builtin {
 			t.Errorf("found %v", hit)
 		}
@@ -241,7 +240,7 @@ func TestSearchKeepsToTheRules(t *testing.T) {
 		if got := textOf(t, result); got != row.want {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
 		}
-		for _, hit := range Find(b.Executor, c, row.query, 10) {
+		for _, hit := range find(b.Executor, c, row.query, 10) {
 			if !strings.Contains(row.want, hit.Server+": "+hit.Tool) {
 				t.Errorf("%s: the console finds %v", row.name, hit)
 			}

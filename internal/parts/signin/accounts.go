@@ -1,6 +1,6 @@
 // Package signin adds sign-in to upstreams that require OAuth 2.1, as MCP's authorization
 // pages describe it. Hooks: link.Account and live.Account (an [Account]), live.Options.SignIn
-// and executor.SignIn (a [Guide]), pages.Pages.SignIn; routes: [Pages]; commands: mcpx auth.
+// and executor.SignIn (a [Guide]), httpfront.Route ([Pages]); commands: mcpx auth.
 //
 // An [Account] is the sign-in of one upstream for one caller. Its [Account.Transport] adds
 // the access token to requests, refreshes it, and returns a [*link.Denied] error if a

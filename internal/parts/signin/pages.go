@@ -18,11 +18,13 @@ type Pages struct {
 	Callback string // the address of /oauth/callback, as browsers reach it
 }
 
-// AddRoutes adds the routes to those of the front.
-func (p *Pages) AddRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /signin/{schema}/{server}", p.begin)
-	mux.HandleFunc("POST /signout/{schema}/{server}", p.signOut)
-	mux.HandleFunc("GET /oauth/callback", p.complete)
+// Routes returns the routes.
+func (p *Pages) Routes() []httpfront.Route {
+	return []httpfront.Route{
+		{Pattern: "GET /signin/{schema}/{server}", Handler: http.HandlerFunc(p.begin)},
+		{Pattern: "POST /signout/{schema}/{server}", Handler: http.HandlerFunc(p.signOut)},
+		{Pattern: "GET /oauth/callback", Handler: http.HandlerFunc(p.complete)},
+	}
 }
 
 // begin serves GET /signin/SCHEMA/SERVER: it sends the browser to the page where the

@@ -91,8 +91,8 @@ func (v view) status(ctx context.Context, server string) (status Status, ok bool
 	return status, err == nil
 }
 
-// StatusOf returns the Status of a server's sign-in for a client; nil if it has none. It is the
-// hook pages.Pages.SignIn.
+// StatusOf returns the Status of a server's sign-in for a client; nil if it has none. The console
+// shows it.
 func StatusOf(ctx context.Context, r *registry.Registry, c upstream.Client, server string) any {
 	if status, ok := viewOf(r, c).status(ctx, server); ok {
 		return status

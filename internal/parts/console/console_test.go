@@ -1,4 +1,4 @@
-package pages
+package console
 
 import (
 	"context"
@@ -6,16 +6,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"mcpx/config"
 	"mcpx/config/edit"
 	"mcpx/internal/policy"
-	"mcpx/registry"
 	"mcpx/registry/live"
-	"mcpx/registry/upstream"
 	"mcpx/server"
-	httpfront "mcpx/server/http"
 	"mcpx/server/servertest"
 )
 
@@ -27,15 +23,11 @@ func TestConsoleRoutes(t *testing.T) {
 	off := servertest.Upstream(t, "off")
 	off["disabled"] = true
 	s := serve(t, secret, off)
-	s.SignIn = func(_ context.Context, _ *registry.Registry, _ upstream.Client, server string) any {
-		return map[string]string{"account": "ann at " + server}
-	}
 	if _, err := s.Registry.For(nil).Ready(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
 	result := url.QueryEscape("echo")
 	for _, v := range []struct{ name, method, path, body, want string }{
-		{"search", "GET", "/console/default/search?q=echo", "", `{"server":"one","tool":"echo"}`},
 		{"details", "GET", "/console/default/server?server=one", "", `"API_KEY":"***"`},
 		{"revision", "GET", "/console/default/server?server=one", "", `"revision":"2025-11-25","software":"mcptest 1","instructions":"Use it well."`},
 		{"sign-in", "GET", "/console/default/server?server=one", "", `"sign_in":{"account":"ann at one"}`},
@@ -53,7 +45,7 @@ func TestConsoleRoutes(t *testing.T) {
 		{"stop", "POST", "/console/default/stop?server=one", "{}", "204 "},
 		{"start", "POST", "/console/default/start?server=one", "{}", "204 "},
 		{"restart an unknown server", "POST", "/console/default/restart?server=two", "{}", "404 "},
-		{"an unknown schema", "GET", "/console/none/search?q=x", "", "404 "},
+		{"an unknown schema", "GET", "/console/none/server?server=x", "", "404 "},
 		{"add without permission", "POST", "/console/default/add?server=two", "{}", "403 "},
 		{"disable without permission", "POST", "/console/default/disable?server=one", "{}", "403 "},
 		{"change without permission", "POST", "/console/default/change?server=one", "{}", "403 "},
@@ -63,16 +55,12 @@ func TestConsoleRoutes(t *testing.T) {
 			t.Errorf("%s: %s, want %s", v.name, got, v.want)
 		}
 	}
-	if got := s.do(t, "GET", "/status", ""); !strings.Contains(got, `"disabled":{"default":[{"name":"off","transport":"stdio"}]}`) {
-		t.Errorf("the status has no disabled server: %s", got)
-	}
 }
 
 // TestConsoleEdits: the edits of the console reach the config file, and errors the console.
 func TestConsoleEdits(t *testing.T) {
-	s := serve(t, servertest.Upstream(t, "one"))
 	text := []byte(`{"mcpServers": {"one": {"command": "x", "timeout": "5s"}}}`)
-	s.Editing = &Editing{
+	editing := Editing{
 		Edit: func(change func(e *edit.Editor) error) error {
 			changed, err := edit.Text(config.Hooks{}, "mcpx.json", text, change)
 			if err == nil {
@@ -84,6 +72,9 @@ func TestConsoleEdits(t *testing.T) {
 			return nil, nil, errors.New("not now")
 		},
 	}
+	web := front(servertest.Bare("one"))
+	web.Guard.Token, web.Guard.Console = "all", config.ConsoleEdit
+	s := open(t, &Console{Front: web, Editing: editing}, nil)
 	for _, v := range []struct{ path, body, want, file string }{
 		{"add?server=two", `{"command": "y", "args": ["-v"]}`, "204 ", `"two": {"command": "y", "args": ["-v"]}`},
 		{"add?server=one", `{"command": "y"}`, `422 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"server \"one\" exists already"}}`, ""},
@@ -96,7 +87,7 @@ func TestConsoleEdits(t *testing.T) {
 		{"enable?server=two", `{}`, "204 ", `"two": {"command": "y", "args": ["-v"]}`},
 		{"check?server=three", `{"command": "z"}`, "not now", ""},
 	} {
-		got := s.do(t, "POST", "/console/default/"+v.path, v.body)
+		got := s.do(t, "POST", "/console/default/"+v.path, v.body, "Authorization", "Bearer all")
 		if !strings.Contains(got, v.want) || !strings.Contains(string(text), v.file) {
 			t.Errorf("%s: %s, want %s; the file is %s", v.path, got, v.want, text)
 		}
@@ -112,13 +103,11 @@ func TestConsoleRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
-	web.Guard.Token = "all"
+	web := front(running.Server)
+	web.Guard.Token, web.Guard.Console = "all", config.ConsoleEdit
 	web.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default/one/echo"}}}}
-	s := open(t, &Pages{Front: web, Search: searchByName, Editing: &Editing{}}, running)
+	s := open(t, &Console{Front: web}, running)
 	for _, v := range []struct{ name, token, method, path, want, never string }{
-		{"search", "some", "GET", "search?q=echo", `200 [{"server":"one","tool":"echo"}]`, ""},
-		{"search with all rights", "all", "GET", "search?q=echo", `"server":"two"`, ""},
 		{"its own server", "some", "GET", "server?server=one", `"software":"mcptest 1"`, `"command"`},
 		{"with all rights", "all", "GET", "server?server=one", `"command":"`, ""},
 		{"a hidden server", "some", "GET", "server?server=two", "404 ", ""},
@@ -134,7 +123,7 @@ func TestConsoleRights(t *testing.T) {
 		{"enable", "some", "POST", "enable?server=one", "403 ", ""},
 		{"check", "some", "POST", "check?server=x", "403 ", ""},
 		{"accept", "some", "POST", "accept?server=one", "403 ", ""},
-		{"no token", "", "GET", "search?q=say", "401 ", ""},
+		{"no token", "", "GET", "server?server=one", "401 ", ""},
 	} {
 		got := s.do(t, v.method, "/console/default/"+v.path, "{}", "Authorization", "Bearer "+v.token)
 		if !strings.Contains(got, v.want) || v.never != "" && strings.Contains(got, v.never) {

@@ -1,4 +1,4 @@
-package pages
+package console
 
 import (
 	"crypto/sha256"
@@ -14,6 +14,27 @@ import (
 	"mcpx/server/access"
 	httpfront "mcpx/server/http"
 )
+
+// Reviews lets people accept in the console what has changed about a server.
+type Reviews struct {
+	Front *httpfront.HTTP
+	// Accept writes what a server offers to the lock file, and applies it. It may be called
+	// concurrently.
+	Accept func(key string, offer *lockfile.Server) error
+}
+
+// Routes returns the routes of the reviews.
+func (v *Reviews) Routes() []httpfront.Route {
+	return []httpfront.Route{{Pattern: "POST /console/{schema}/accept", Access: httpfront.ConfigEdits, ForSchema: v.accept}}
+}
+
+// ReviewOf returns what waits for a review about a server; nil if nothing does.
+func ReviewOf(schema string, u *live.Upstream) any {
+	if r := reviewOf(schema, u); r != nil {
+		return r
+	}
+	return nil
+}
 
 // reviewBytes bounds the changes that the console shows.
 const reviewBytes = 256 << 10
@@ -42,16 +63,16 @@ func reviewOf(schema string, u *live.Upstream) *review {
 	return &review{b.String(), hex.EncodeToString(sum[:])}
 }
 
-// acceptServer serves POST /console/SCHEMA/accept with {"id": …}: it approves the server as
+// accept serves POST /console/SCHEMA/accept with {"id": …}: it approves the server as
 // it is now, if that is what the person has seen.
-func (p *Pages) acceptServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	body, ok := p.entry(w, r)
+func (v *Reviews) accept(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	body, ok := v.Front.Object(w, r)
 	if !ok {
 		return
 	}
-	u := upstreamOf(s, httpfront.NewSessionlessClient(s, r), r)
+	u := s.Registry().For(httpfront.NewSessionlessClient(s, r)).Catalog().Upstream(r.URL.Query().Get("server"))
 	if u == nil {
-		refuseConsole(w, registry.ErrUnknown)
+		httpfront.WriteError(w, registry.ErrUnknown)
 		return
 	}
 	offer, waiting := u.Offer(), reviewOf(s.Schema(), u)
@@ -60,5 +81,5 @@ func (p *Pages) acceptServer(w http.ResponseWriter, r *http.Request, s *server.S
 		access.Refuse(w, http.StatusConflict, "the server is not as you have seen it; look at the changes again")
 		return
 	}
-	writeDone(w, p.Editing.Accept(lockfile.Key(s.Schema(), u.Name), offer))
+	httpfront.WriteDone(w, v.Accept(lockfile.Key(s.Schema(), u.Name), offer))
 }

@@ -17,11 +17,11 @@ func get(t *testing.T, path string, header ...string) *httptest.ResponseRecorder
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	Handler().ServeHTTP(w, r)
+	servePage(w, r)
 	return w
 }
 
-func TestHandler(t *testing.T) {
+func TestFiles(t *testing.T) {
 	for _, v := range []struct {
 		path, kind string
 		status     int
@@ -40,7 +40,7 @@ func TestHandler(t *testing.T) {
 		if got := w.Header().Get("Content-Type"); w.Code != v.status || got != v.kind {
 			t.Errorf("%s: %d %s, want %d %s", v.path, w.Code, got, v.status, v.kind)
 		}
-		if v.status == 200 && w.Header().Get("Content-Security-Policy") != policy {
+		if v.status == 200 && w.Header().Get("Content-Security-Policy") != contentPolicy {
 			t.Errorf("%s: the policy is %q", v.path, w.Header().Get("Content-Security-Policy"))
 		}
 	}
@@ -49,12 +49,12 @@ func TestHandler(t *testing.T) {
 // TestPolicy: the policy has no exceptions.
 func TestPolicy(t *testing.T) {
 	for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"} {
-		if !strings.Contains(policy, want) {
+		if !strings.Contains(contentPolicy, want) {
 			t.Errorf("the policy has no %q", want)
 		}
 	}
-	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
-		t.Errorf("the policy is %q", policy)
+	if strings.Contains(contentPolicy, "unsafe") || strings.Contains(contentPolicy, "*") {
+		t.Errorf("the policy is %q", contentPolicy)
 	}
 }
 
