@@ -116,6 +116,7 @@ type Account struct {
 	read    bool         // the store has been read
 	creds   *credentials // nil: nobody has signed in
 	stored  string       // what the store had then, as it is there
+	denied  *string      // what stored was when the upstream refused the last request; nil: it did not
 	lost    lostError    // why stored cannot be used; "" if it can
 	unsaved bool         // creds are newer than stored, and could not be saved
 	refused string       // a refresh token that the server does not accept
@@ -145,9 +146,7 @@ func (a *Account) Wait(ctx context.Context, scopes []string) error {
 			return err
 		}
 	}
-	a.mu.Lock()
-	known := a.stored // another goroutine may load the change and set a.stored
-	a.mu.Unlock()
+	known := a.lastUsed() // another goroutine may load the change and set a.stored
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for !a.differs(ctx, known) {
@@ -162,10 +161,30 @@ func (a *Account) Wait(ctx context.Context, scopes []string) error {
 
 // Changed implements live.Account.
 func (a *Account) Changed(ctx context.Context) bool {
+	_, read := a.known()
+	return read && a.differs(ctx, a.lastUsed())
+}
+
+// lastUsed returns the stored sign-in that the upstream has refused, or else the one that the
+// account knows: somebody may have signed in since the refusal.
+func (a *Account) lastUsed() string {
 	a.mu.Lock()
-	read, known := a.read, a.stored
-	a.mu.Unlock()
-	return read && a.differs(ctx, known)
+	defer a.mu.Unlock()
+	if a.denied != nil {
+		return *a.denied
+	}
+	return a.stored
+}
+
+// setDenied sets or clears what lastUsed returns.
+func (a *Account) setDenied(isDenied bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.denied = nil
+	if isDenied {
+		used := a.stored
+		a.denied = &used
+	}
 }
 
 // differs reports whether the stored sign-in is not the known one. A vault that cannot be read

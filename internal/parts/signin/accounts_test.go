@@ -450,6 +450,28 @@ func TestWait(t *testing.T) {
 	mustCall(t, a)
 }
 
+// TestSignInBeforeWait: Wait returns at once if somebody has signed in with this account since
+// the upstream has refused it.
+func TestSignInBeforeWait(t *testing.T) {
+	s := signintest.New(t)
+	a := New(testStore(t)(), zerolog.Nop()).account(Settings{URL: s.URL}, "")
+	if _, err := call(t, a, "tools/list"); err == nil {
+		t.Fatal("no sign-in was needed")
+	}
+	signIn(t, a)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := a.Wait(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	mustCall(t, a)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.Wait(canceled, nil); !errors.Is(err, context.Canceled) {
+		t.Fatalf("nothing has changed: %v", err)
+	}
+}
+
 // TestStatusWhileOneWaits: Wait notices a sign-in by another process, also if Status has read
 // it before.
 func TestStatusWhileOneWaits(t *testing.T) {

@@ -32,6 +32,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme+"://"+strings.ToLower(r.URL.Host) != t.account.origin {
 		return t.base.RoundTrip(r)
 	}
+	t.account.setDenied(false)
 	used, err := t.account.Token(r.Context())
 	if err != nil {
 		if r.Body != nil {
@@ -58,6 +59,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return response, err
 		}
 	}
+	t.account.setDenied(true)
 	if required := t.account.required(r.Context(), used, response); required != nil {
 		discard(response)
 		return nil, required
