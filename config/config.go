@@ -23,7 +23,7 @@ import (
 // expanded.
 type Config struct {
 	File     string    // where it was read from, absolute
-	Profiles []Profile // the schemas, in file order
+	Profiles []Profile // in file order
 	Server   Server
 	Stdio    Stdio // cli.stdio
 	Logging  Logging
@@ -45,7 +45,7 @@ type Config struct {
 
 // Profile returns the enabled profile with this name.
 func (c *Config) Profile(name string) (*Profile, error) {
-	problem := "no such schema"
+	problem := "no such profile"
 	var known []string
 	for i := range c.Profiles {
 		p := &c.Profiles[i]
@@ -57,10 +57,10 @@ func (c *Config) Profile(name string) (*Profile, error) {
 		}
 		known = append(known, p.describe())
 	}
-	return nil, fmt.Errorf("schema %q: %s; %s has: %s", name, problem, c.File, strings.Join(known, ", "))
+	return nil, fmt.Errorf("profile %q: %s; %s has: %s", name, problem, c.File, strings.Join(known, ", "))
 }
 
-// Profile is a named group of upstreams, called a schema in the file.
+// Profile is a named group of upstreams, the config calls them schemas or profiles.
 type Profile struct {
 	Name      string
 	Enabled   bool

@@ -90,8 +90,8 @@ func TestProfile(t *testing.T) {
 	tests := []struct{ name, err string }{
 		{"default", ""},
 		{"work", ""},
-		{"later", `schema "later": not enabled; /etc/mcpx/mcpx.json has: default, work, later (not enabled)`},
-		{"home", `schema "home": no such schema; /etc/mcpx/mcpx.json has: default, work, later (not enabled)`},
+		{"later", `profile "later": not enabled; /etc/mcpx/mcpx.json has: default, work, later (not enabled)`},
+		{"home", `profile "home": no such profile; /etc/mcpx/mcpx.json has: default, work, later (not enabled)`},
 	}
 	for _, test := range tests {
 		p, err := c.Profile(test.name)

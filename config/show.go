@@ -26,7 +26,7 @@ func (c *Config) ShowTo(rules *policy.Rules) []byte {
 	}
 	schemas := object{}
 	for _, p := range c.Profiles {
-		if !rules.HasSchema(p.Name) {
+		if !rules.HasProfile(p.Name) {
 			continue
 		}
 		servers := object{}

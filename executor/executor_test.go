@@ -300,7 +300,7 @@ func TestEveryCallIsOneEvent(t *testing.T) {
 		if row.want.BytesOut < 0 {
 			row.want.BytesOut = len(result)
 		}
-		row.want.Schema = "default"
+		row.want.Profile = "default"
 		if !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%s: event %+v, want %+v (%v)", row.name, got, row.want, err)
 		}

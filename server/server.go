@@ -159,8 +159,8 @@ func (s *Server) ForwardedHeaders() []string { return s.forwarded }
 // config can continue a client session of the same view.
 func (s *Server) View() string { return s.profile.Name + "?expose=" + string(s.view) }
 
-// Schema returns the name of the profile.
-func (s *Server) Schema() string { return s.profile.Name }
+// ProfileName returns the name of the profile.
+func (s *Server) ProfileName() string { return s.profile.Name }
 
 // Disabled returns the servers that the config file disables.
 func (s *Server) Disabled() (list []config.Upstream) {

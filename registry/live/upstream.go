@@ -153,18 +153,18 @@ func (u *Upstream) Superseded(ctx context.Context) error {
 // Restrict returns the part of an upstream that the rules grant. It is the same value for
 // each call, with everything derived from it. What an upstream writes to stderr while it works
 // may name any tool, so only those see it who see all tools.
-func (u *Upstream) Restrict(schema string, rules *policy.Rules) *Upstream {
+func (u *Upstream) Restrict(profile string, rules *policy.Rules) *Upstream {
 	if part := u.parts.Load(rules); part != nil {
 		return part
 	}
 	part := *u
 	part.parts = new(Kept[*policy.Rules, *Upstream])
-	part.Lists = u.Lists.Restrict(schema, u.Name, rules)
-	part.ToolsOnly = !rules.HasAllOf(schema, u.Name)
+	part.Lists = u.Lists.Restrict(profile, u.Name, rules)
+	part.ToolsOnly = !rules.HasAllOf(profile, u.Name)
 	if part.ToolsOnly {
 		part.Capabilities = nil
 	}
-	if !rules.HasEveryToolOf(schema, u.Name) {
+	if !rules.HasEveryToolOf(profile, u.Name) {
 		part.stderr = nil
 	}
 	u.parts.Store(rules, &part)

@@ -33,8 +33,8 @@ type authCmd struct {
 // authTarget is embedded by the commands about the sign-in of one server.
 type authTarget struct {
 	configFile
-	Server string `arg:"" help:"Name of the server. Leave it out if you give the server's URL."`
-	Schema string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
+	Server  string `arg:"" help:"Name of the server. Leave it out if you give the server's URL."`
+	Profile string `name:"schema" default:"default" env:"MCPX_SCHEMA" help:"The profile of the config to use (${default})."`
 }
 
 // signing is the sign-in that a command is about.
@@ -51,13 +51,13 @@ func (c *authTarget) find(t *invocation) (*signing, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := file.Profile(c.Schema)
+	p, err := file.Profile(c.Profile)
 	if err != nil {
 		return nil, usageError{err}
 	}
 	i := slices.IndexFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name == c.Server })
 	if i < 0 {
-		missing := &edit.UnknownServerError{Schema: p.Name, Name: c.Server}
+		missing := &edit.UnknownServerError{Profile: p.Name, Name: c.Server}
 		for _, u := range p.Upstreams {
 			missing.Known = append(missing.Known, u.Name)
 		}
@@ -135,8 +135,8 @@ func (c *logoutCmd) Run(t *invocation) error {
 
 type authStatusCmd struct {
 	configFile
-	Schema string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
-	JSON   bool   `help:"Print the list as JSON."`
+	Profile string `name:"schema" default:"default" env:"MCPX_SCHEMA" help:"The profile of the config to use (${default})."`
+	JSON    bool   `help:"Print the list as JSON."`
 }
 
 func (authStatusCmd) Help() string {
@@ -172,7 +172,7 @@ func (c *authStatusCmd) Run(t *invocation) error {
 	if err != nil {
 		return err
 	}
-	p, err := file.Profile(c.Schema)
+	p, err := file.Profile(c.Profile)
 	if err != nil {
 		return usageError{err}
 	}

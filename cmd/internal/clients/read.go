@@ -45,8 +45,8 @@ func read(path string, data []byte, project string) (contents, error) {
 		c.addObject(settings, folder) // Claude Code
 		c.switchOff(folder, rawjson.Get(settings, "disabledMcpServers"))
 	}
-	for _, schema := range rawjson.Members(rawjson.Get(raw, "schemas")) {
-		c.addObject(schema, project) // mcpx itself
+	for _, profile := range rawjson.Members(rawjson.Get(raw, "schemas")) {
+		c.addObject(profile, project) // mcpx itself
 	}
 	return c, nil
 }

@@ -56,12 +56,12 @@ func New(front *httpfront.HTTP, box *seal.Box, shared store.Store) *Replicas {
 	return p
 }
 
-// Shelf returns the shelf of a schema's results, nil if replicas share no store.
-func (p *Replicas) Shelf(schema string) results.Shelf {
+// Shelf returns the shelf of a profile's results, nil if replicas share no store.
+func (p *Replicas) Shelf(profile string) results.Shelf {
 	if !p.isShared {
 		return nil
 	}
-	return &shelf{p.store, schema, p.shelves}
+	return &shelf{p.store, profile, p.shelves}
 }
 
 // Close waits for changes of kept results in the store, but not for long. It is called before

@@ -45,7 +45,7 @@ export function start(item, args = {}) {
 async function perform(run, signal) {
   const { item } = run;
   const begin = performance.now();
-  const schema = state.schema;
+  const profile = state.profile;
   try {
     if (running.size >= AT_ONCE) throw new Error(`${AT_ONCE} calls are under way already; cancel one of them first`);
     running.add(run);
@@ -66,7 +66,7 @@ async function perform(run, signal) {
   announce(`${item.name}: ${OUTCOMES[run.outcome]} after ${duration(run.ms)}`);
   emit('run', run);
   remember({
-    at: run.began, schema: schema || state.schema, server: item.server, kind: item.kind, name: item.name, key: item.key, arguments: withoutSecrets(item, run.args),
+    at: run.began, schema: profile || state.profile, server: item.server, kind: item.kind, name: item.name, key: item.key, arguments: withoutSecrets(item, run.args),
     outcome: run.outcome, ms: Math.round(run.ms), ...run.error ? { error: run.error.message } : { result: run.result },
   });
 }

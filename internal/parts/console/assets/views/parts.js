@@ -24,7 +24,7 @@ export function crumbs(...parts) {
     i === parts.length - 1 ? h('span', { 'aria-current': 'page' }, text) : [h('a', { href: link(...to), data: { key: `crumb ${i}` } }, text), h('span', { 'aria-hidden': 'true' }, '/')]));
 }
 
-export const overviewCrumb = () => [state.schema || 'mcpx'];
+export const overviewCrumb = () => [state.profile || 'mcpx'];
 
 /** Returns a row of named figures. */
 export const figures = (...list) => h('dl', { class: 'figures' }, list.filter(Boolean).map(([name, value, note]) =>

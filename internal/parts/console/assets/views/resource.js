@@ -89,7 +89,7 @@ function page(item) {
   const redraw = () => { uri.textContent = expand(item.key, form.get()); };
   const open = () => {
     if (form.check().length > 0) return form.focusError();
-    location.hash = `#/${[state.schema, item.server, 'resources', expand(item.key, form.get())].map(encodeURIComponent).join('/')}`;
+    location.hash = `#/${[state.profile, item.server, 'resources', expand(item.key, form.get())].map(encodeURIComponent).join('/')}`;
   };
   return [
     h('div', { class: 'head' }, h('h1', {}, item.raw.title ?? item.name), item.raw.description && h('p', { class: 'lead pre' }, item.raw.description)),
