@@ -39,7 +39,11 @@ func Text(hooks config.Hooks, path string, old []byte, change func(e *Editor) er
 	if err != nil {
 		return nil, err
 	}
-	if err := change(&Editor{doc: doc}); err != nil {
+	editor := &Editor{doc: doc}
+	if len(editor.profileKeys()) > 1 {
+		return nil, hooks.Check(path, text)
+	}
+	if err := change(editor); err != nil {
 		return nil, err
 	}
 	changed := doc.Bytes()
@@ -103,10 +107,21 @@ func (e *UnknownProfileError) Error() string { return fmt.Sprintf("unknown profi
 
 // Profiles returns the names of the file's profiles.
 func (e *Editor) Profiles() []string {
-	if e.doc.Get("schemas") != nil {
-		return e.doc.Keys("schemas")
+	if keys := e.profileKeys(); keys != nil {
+		return e.doc.Keys(keys[0])
 	}
 	return []string{"default"}
+}
+
+// profileKeys returns the keys of the file that hold profiles: none if the servers are at
+// the top level, and more than one only in a file that is wrong.
+func (e *Editor) profileKeys() (keys []string) {
+	for _, key := range config.ProfileKeys {
+		if e.doc.Get(key) != nil {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // AddProfile adds an empty profile, unless the file has it.
@@ -115,7 +130,7 @@ func (e *Editor) AddProfile(name string) error {
 	if unknown := new(UnknownProfileError); !errors.As(err, &unknown) || unknown.Only {
 		return err
 	}
-	return e.doc.Set([]byte(`{"mcpServers": {}}`), "schemas", name)
+	return e.doc.Set([]byte(`{"mcpServers": {}}`), e.profileKeys()[0], name)
 }
 
 // Add adds a server, a JSON object without a name, to the end of a profile.
@@ -255,8 +270,8 @@ func (e *Editor) find(profile, name string) (path []string, list serverSet, err 
 func (e *Editor) list(profile string) (serverSet, error) {
 	profile = profileName(profile)
 	var parent []string
-	if hasProfiles := e.doc.Get("schemas") != nil; hasProfiles {
-		parent = []string{"schemas", profile}
+	if keys := e.profileKeys(); keys != nil {
+		parent = []string{keys[0], profile}
 	}
 	if !slices.Contains(e.Profiles(), profile) {
 		return serverSet{}, &UnknownProfileError{Name: profile, Known: e.Profiles(), Only: parent == nil}

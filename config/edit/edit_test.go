@@ -46,6 +46,11 @@ func TestText(t *testing.T) {
 		{"add to a profile", add("work"),
 			"{\"schemas\": {\"default\": {\"mcpServers\": {}}, \"work\": {\"mcpServers\": {}}}}",
 			"{\"schemas\": {\"default\": {\"mcpServers\": {}}, \"work\": {\"mcpServers\": {\"new\": {\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}}}}}"},
+		{"add to one of profiles", add("work"),
+			"{\"profiles\": {\"work\": {\"mcpServers\": {}}}} // mine",
+			"{\"profiles\": {\"work\": {\"mcpServers\": {\"new\": {\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}}}}} // mine"},
+		{"a new one of profiles", func(e *Editor) error { return e.AddProfile("b") },
+			"{\"profiles\": {\"a\": {\"mcpServers\": {}}}}", "{\"profiles\": {\"a\": {\"mcpServers\": {}}, \"b\": {\"mcpServers\": {}}}}"},
 		{"add to a new profile", func(e *Editor) error {
 			if err := e.AddProfile("work"); err != nil {
 				return err
@@ -111,6 +116,8 @@ func TestTextRefuses(t *testing.T) {
 		{"exists", `{"mcpServers": {"new": {"command": "x"}}}`, add(""), `server "new" exists already`},
 		{"unknown", `{"mcpServers": {"new": {"command": "x"}}}`, func(e *Editor) error { return e.Remove("", "old") }, `unknown server "old"`},
 		{"unknown profile", `{"schemas": {"a": {"mcpServers": {}}}}`, add("b"), `unknown profile "b"`},
+		{"unknown one of profiles", `{"profiles": {"a": {"mcpServers": {}}}}`, add("b"), `unknown profile "b"`},
+		{"both keys", `{"schemas": {"a": {"mcpServers": {}}}, "profiles": {"b": {"mcpServers": {}}}}`, add("b"), `mcpx.json:1:40: profiles: cannot be combined with "schemas" on line 1; keep one of them`},
 		{"no profiles", `{"mcpServers": {}}`, func(e *Editor) error { return e.AddProfile("b") }, `unknown profile "b"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -181,8 +181,8 @@ func warn(stderr io.Writer, warnings []jsonc.Problem) {
 const description = `mcpx sits between an agent and many MCP servers. The agent sees two tools, inspect and exec, however
 many servers there are.
 
-A profile is a named group of servers ("schemas" in the config file). A file that lists servers directly has
-one, "default".`
+A profile is a named group of servers ("schemas" or "profiles" in the config file). A file that lists
+servers directly has one, "default".`
 
 const examples = `Examples:
   mcpx                                        serve your default config on stdin and stdout

@@ -256,7 +256,7 @@ func unknownServer(err *edit.UnknownServerError, path string) error {
 func unknownProfile(err *edit.UnknownProfileError, path string) error {
 	text := fmt.Errorf("%w in %s", err, path)
 	if err.Only {
-		return withHint(text, `the file lists its servers directly, so its only profile is "default"; put them below "schemas" to have several`)
+		return withHint(text, `the file lists its servers directly, so its only profile is "default"; put them below "profiles" to have several`)
 	}
 	return withHint(text, "profiles: %s", strings.Join(err.Known, ", "))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 
+	"mcpx/config"
 	"mcpx/internal/jsonc"
 	"mcpx/internal/rawjson"
 )
@@ -45,8 +46,10 @@ func read(path string, data []byte, project string) (contents, error) {
 		c.addObject(settings, folder) // Claude Code
 		c.switchOff(folder, rawjson.Get(settings, "disabledMcpServers"))
 	}
-	for _, profile := range rawjson.Members(rawjson.Get(raw, "schemas")) {
-		c.addObject(profile, project) // mcpx itself
+	for _, key := range config.ProfileKeys { // mcpx itself
+		for _, profile := range rawjson.Members(rawjson.Get(raw, key)) {
+			c.addObject(profile, project)
+		}
 	}
 	return c, nil
 }
