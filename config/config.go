@@ -28,7 +28,7 @@ type Config struct {
 	Stdio    Stdio // cli.stdio
 	Logging  Logging
 	Limits   Limits
-	Auth     AuthStore // auth
+	Auth     Vault // auth
 
 	Start    Start         // of upstreams that do not set their own
 	IdleStop time.Duration // likewise
@@ -207,9 +207,9 @@ const (
 	FlowNone              Flow = "none"
 )
 
-// AuthStore is where the tokens of upstreams are kept.
-type AuthStore struct {
-	Store Tokens
+// Vault is where the tokens of upstreams are kept.
+type Vault struct {
+	Place Tokens
 }
 
 // Tokens is the way to keep tokens in files.

@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		Server:     Server{Host: "127.0.0.1", Console: ConsoleView},
 		Stdio:      Stdio{Encoding: "utf8", Delimiter: "\n", Timeout: 1500 * time.Millisecond},
 		Logging:    Logging{Level: "info", Format: "console"},
-		Auth:       AuthStore{Store: "auto"},
+		Auth:       Vault{Place: "auto"},
 		Start:      StartEager,
 		IdleStop:   unset,
 		AlwaysLoad: true,

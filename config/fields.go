@@ -16,7 +16,7 @@ func defaults() *Config {
 		Server:  Server{Host: "127.0.0.1", Port: 8000, Console: ConsoleView},
 		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\n"},
 		Logging: Logging{Level: "info", Format: "console"},
-		Auth:    AuthStore{Store: TokensAuto},
+		Auth:    Vault{Place: TokensAuto},
 		Limits: Limits{
 			InspectTokens:  4000,
 			ResultTokens:   10000,
@@ -118,9 +118,9 @@ func (l *Logging) fields() []Field {
 	}, l.Parts.fields(InLogging)...)
 }
 
-func (a *AuthStore) fields() []Field {
+func (v *Vault) fields() []Field {
 	return []Field{
-		{"store", Choice(&a.Store, TokensAuto, TokensKeyring, TokensFile), "Where tokens are: files that only you can read. keyring encrypts them with a key in the system's keyring, file does not, auto does if there is a keyring."},
+		{"store", Choice(&v.Place, TokensAuto, TokensKeyring, TokensFile), "Where tokens are: files that only you can read. keyring encrypts them with a key in the system's keyring, file does not, auto does if there is a keyring."},
 	}
 }
 

@@ -156,7 +156,7 @@ type authStatus struct {
 	Scopes  []string  `json:"scopes,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`
 	Renews  bool      `json:"renews,omitempty"`
-	Store   string    `json:"store,omitempty"`
+	Place   string    `json:"store,omitempty"`
 }
 
 // The states of auth status. A server without tokens may not need any.
@@ -218,7 +218,7 @@ func statusOf(ctx context.Context, accounts *signin.Accounts, u *config.Upstream
 		s.State = stateSignedIn
 	}
 	s.Account, s.Issuer, s.Scopes, s.Expires = got.Account, got.Issuer, got.Scopes, got.Expires
-	s.Renews, s.Store = got.Renews, got.Store
+	s.Renews, s.Place = got.Renews, got.Place
 	return s
 }
 
@@ -238,7 +238,7 @@ func (s authStatus) row(now time.Time) []terminal.Cell {
 		expires = "in " + s.Expires.Sub(now).Round(time.Minute).String()
 	}
 	return []terminal.Cell{{Text: s.Server, Style: ansi.Cyan}, state, {Text: cmp.Or(s.Account, terminal.None)}, {Text: cmp.Or(expires, terminal.None)},
-		{Text: cmp.Or(strings.Join(s.Scopes, " "), terminal.None)}, {Text: cmp.Or(s.Issuer, terminal.None)}, {Text: cmp.Or(s.Store, terminal.None)}}
+		{Text: cmp.Or(strings.Join(s.Scopes, " "), terminal.None)}, {Text: cmp.Or(s.Issuer, terminal.None)}, {Text: cmp.Or(s.Place, terminal.None)}}
 }
 
 // loginCmd signs in to a server.

@@ -349,7 +349,7 @@ func TestDamagedResults(t *testing.T) {
 	}
 }
 
-// TestFetchWeight: reading a result needs no more memory than results.Store acquires for it.
+// TestFetchWeight: reading a result needs no more memory than results.Table acquires for it.
 func TestFetchWeight(t *testing.T) {
 	s := newShelf(t, store.NewMemory())
 	for name, k := range map[string]results.Kept{"rows": text(rows(1 << 20)), "noise": text(noise(1 << 20))} {

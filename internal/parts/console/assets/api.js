@@ -1,7 +1,7 @@
 /** Requests to mcpx besides MCP: what only the console shows and does. */
 
 import { parse, stringify } from './json.js';
-import { state } from './store.js';
+import { state } from './state.js';
 
 const PATIENCE = 90_000; // the check of a new server may take a minute
 

@@ -3,7 +3,7 @@
 import { button, fill, h } from './dom.js';
 import { openProfile, poll, watch } from './session.js';
 import { prepared } from './runs.js';
-import { emit, on, save, profiles, state } from './store.js';
+import { emit, on, save, profiles, state } from './state.js';
 import { showShortcuts } from './views/asked.js';
 import { call } from './views/call.js';
 import { history } from './views/history.js';

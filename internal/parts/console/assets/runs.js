@@ -5,7 +5,7 @@ import { stringify } from './json.js';
 import { Canceled } from './mcp.js';
 import { secretNames } from './schema.js';
 import { request } from './session.js';
-import { emit, itemLink, remember, state } from './store.js';
+import { emit, itemLink, remember, state } from './state.js';
 
 /** A browser has six connections to a server. One stays free to cancel calls. */
 const AT_ONCE = 4;
@@ -22,7 +22,7 @@ const running = new Set();
 
 /**
  * @typedef {object} Run
- * @property {import('./store.js').Item} item @property {object} args
+ * @property {import('./state.js').Item} item @property {object} args
  * @property {'running' | 'ok' | 'error' | 'failed' | 'cancelled'} outcome error: the server says so; failed: there is no result
  * @property {number} began @property {number} ms @property {any} [result] @property {Error} [error] @property {any} [progress]
  * @property {number} size @property {() => void} cancel

@@ -3,7 +3,7 @@
 import { Canceled, Client, HTTPError, RPCError } from './mcp.js';
 import { maskSecrets } from './schema.js';
 import { isFailing, stateName } from './states.js';
-import { emit, note, once, recordMessage, profiles, servers, state } from './store.js';
+import { emit, note, once, recordMessage, profiles, servers, state } from './state.js';
 import { answer } from './views/asked.js';
 
 const POLL = 2000;
@@ -97,7 +97,7 @@ async function reload(kind) {
   if (from !== client && client.isOpen) reload(kind);
 }
 
-/** @returns {import('./store.js').Item} */
+/** @returns {import('./state.js').Item} */
 function item(kind, raw, key) {
   const meta = raw._meta ?? {};
   const own = kind === 'tools' || kind === 'prompts' ? meta['mcpx/name'] ?? key : raw.name ?? key;

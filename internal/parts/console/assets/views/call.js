@@ -9,7 +9,7 @@ import { lastRun, OUTCOMES, prepared, start } from '../runs.js';
 import { validate } from '../schema.js';
 import { complete } from '../session.js';
 import { isFailing } from '../states.js';
-import { itemLink, itemNamed, on, serverNamed, state } from '../store.js';
+import { itemLink, itemNamed, on, serverNamed, state } from '../state.js';
 import { crumbs, empty, overviewCrumb } from './parts.js';
 
 const HINTS = [['readOnlyHint', true, 'Read-only', 'good'], ['destructiveHint', true, 'Destructive', 'bad'], ['idempotentHint', true, 'Idempotent', ''], ['openWorldHint', true, 'Open world', '']];

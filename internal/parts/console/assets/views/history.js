@@ -4,7 +4,7 @@ import { button, dateTime, download, duration, fill, h, plural } from '../dom.js
 import { stringify } from '../json.js';
 import { raw, RENDER } from '../render.js';
 import { OUTCOMES, prepared } from '../runs.js';
-import { on, setHistory, state } from '../store.js';
+import { on, setHistory, state } from '../state.js';
 import { confirm, crumbs, empty, overviewCrumb } from './parts.js';
 
 export function history(main, _, signal) {

@@ -3,7 +3,7 @@
 import { announce, button, copyButton, duration, fill, h, number, plural, short } from '../dom.js';
 import { poll } from '../session.js';
 import { byNeed, grouped, isFailing, needsPerson, stateClass, stateGroup } from '../states.js';
-import { link, mayEdit, on, servers, state } from '../store.js';
+import { link, mayEdit, on, servers, state } from '../state.js';
 import { showAddServer } from './edit.js';
 import { empty, figures, stateMark } from './parts.js';
 

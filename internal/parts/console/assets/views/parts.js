@@ -2,7 +2,7 @@
 
 import { button, duration, h, number, plural, short } from '../dom.js';
 import { stateClass, stateWord } from '../states.js';
-import { link, state } from '../store.js';
+import { link, state } from '../state.js';
 
 /** Returns the state of a server: a dot and a word. */
 export function stateMark(server) {

@@ -4,7 +4,7 @@ import { button, clock, fill, h, plural } from '../dom.js';
 import { createForm } from '../form.js';
 import { lastRun, prepared, start } from '../runs.js';
 import { complete, subscribe, unsubscribe } from '../session.js';
-import { itemLink, itemNamed, itemsOf, on, state } from '../store.js';
+import { itemLink, itemNamed, itemsOf, on, state } from '../state.js';
 import { drawRun, missing } from './call.js';
 import { crumbs, empty, overviewCrumb } from './parts.js';
 
@@ -80,7 +80,7 @@ export function template(main, route, signal) {
   draw();
 }
 
-/** @param {import('../store.js').Item} item */
+/** @param {import('../state.js').Item} item */
 function page(item) {
   const names = variables(item.key);
   const schema = { type: 'object', properties: Object.fromEntries(names.map((n) => [n, { type: 'string' }])), required: names };

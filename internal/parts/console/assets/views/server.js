@@ -5,7 +5,7 @@ import { announce, button, clock, copyButton, dateTime, duration, fill, firstLin
 import { stringify } from '../json.js';
 import { poll } from '../session.js';
 import { isFailing, needsPerson, stateClass } from '../states.js';
-import { itemLink, itemsOf, link, mayControl, mayEdit, on, serverNamed, state } from '../store.js';
+import { itemLink, itemsOf, link, mayControl, mayEdit, on, serverNamed, state } from '../state.js';
 import { showSettings } from './edit.js';
 import { confirm, crumbs, empty, figures, overviewCrumb, stateMark, tell } from './parts.js';
 

@@ -3,7 +3,7 @@
 import { ask } from '../api.js';
 import { button, fill, firstLine, h, icon, plural } from '../dom.js';
 import { grouped, isFailing, needsPerson } from '../states.js';
-import { itemLink, itemNamed, link, on, profiles, servers, state } from '../store.js';
+import { itemLink, itemNamed, link, on, profiles, servers, state } from '../state.js';
 import { facts, stateMark } from './parts.js';
 
 const FOUND = 60;

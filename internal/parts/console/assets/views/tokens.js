@@ -1,7 +1,7 @@
 /** The token cost of the tools, without mcpx and with it. */
 
 import { fill, h, number } from '../dom.js';
-import { link, on, servers, state } from '../store.js';
+import { link, on, servers, state } from '../state.js';
 import { crumbs, empty, overviewCrumb } from './parts.js';
 
 export function tokens(main, _, signal) {
