@@ -71,7 +71,7 @@ func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
 	}
 	r.Remove(one)(t.Context())
 	if n := len(r.owned.sessionsOf("a")); n != 1 {
-		t.Errorf("%d private sessions after one client has gone, want 1", n)
+		t.Errorf("%d upstream sessions with an owner after one client has gone, want 1", n)
 	}
 }
 
