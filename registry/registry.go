@@ -1,6 +1,6 @@
 // Package registry knows all upstreams of a profile and the clients that use them: which
-// upstreams there are, what a client sees of them, which session carries its requests, and
-// what it has subscribed to. Package live runs each upstream.
+// upstreams there are, what a client sees of them, which upstream session carries its
+// requests, and what it has subscribed to. Package live runs each upstream.
 package registry
 
 import (

@@ -96,10 +96,10 @@ func (v View) compose(whole *Catalog) []*live.Upstream {
 	return all
 }
 
-// Ready returns the upstream once it has a session. It waits while the upstream starts, for
-// its start-up limit at most. If the upstream is idle or waits for its next start, it is
-// started at once, unless its start failed less than a second ago and nobody has signed in since.
-// An *live.Unavailable says why there is no session.
+// Ready returns the upstream once it has a session. It waits while the upstream
+// starts, for its start-up limit at most. If the upstream is idle or waits for its next
+// start, it is started at once, unless its start failed less than a second ago and nobody
+// has signed in since. An *live.Unavailable says why there is no session.
 func (v View) Ready(ctx context.Context, name string) (*live.Upstream, error) {
 	name = v.known(name)
 	ctx, cancel := v.registry.startLimit(ctx, name, time.Time{})

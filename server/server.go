@@ -119,7 +119,8 @@ func (s *Server) Left(c *Client) { s.registry.Left(c) }
 // shared.
 func (s *Server) Forget(c *Client) { s.executor.Forget(c.id) }
 
-// Remove drops the kept results of a client that has ended its session, on all replicas.
+// Remove drops the kept results of a client that has ended its session, on all
+// replicas.
 func (s *Server) Remove(c *Client) { s.executor.Remove(c.id) }
 
 // Detach ends the subscriptions and the per-client upstream sessions of a client that is

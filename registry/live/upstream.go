@@ -68,14 +68,14 @@ type Upstream struct {
 	changed   chan struct{}                   // closed when a newer Upstream replaces this one
 }
 
-// NewUpstream returns an upstream of mcpx itself. It is always ready and has no session: the
-// executor handles its calls.
+// NewUpstream returns an upstream of mcpx itself. It is always ready and has no upstream
+// session: the executor handles its calls.
 func NewUpstream(name string, tools []lists.Item) *Upstream {
 	return &Upstream{Name: name, State: Ready, Lists: lists.WithTools(tools)}
 }
 
 // LatestStderr returns the last lines that the process of the shared session wrote to
-// stderr, redacted; if there is no session, those before the last failure. Lines of
+// stderr, redacted; if there is no upstream session, those before the last failure. Lines of
 // per-client processes are only for their clients.
 func (u *Upstream) LatestStderr() []string {
 	if u.Session == nil {
@@ -121,7 +121,7 @@ func (u *Upstream) Has(capability string) bool {
 }
 
 // Inherit sets the lists to those of another upstream with the same lock, until its own are
-// read. The instructions of an open session stay.
+// read. The instructions of an open upstream session stay.
 func (u *Upstream) Inherit(base *Upstream) {
 	instructions := u.SentInstructions()
 	u.Lists, u.ListedAt, u.isStale = base.With(u.Config), base.ListedAt, true
