@@ -210,7 +210,7 @@ func (a *Auth) fields() []Field {
 		{"scopes", List(&a.Scopes, NonEmpty), "Access to ask for, instead of what the server names."},
 		{"issuer", Text(&a.Issuer, webURL).also(plainAddress), "The only authorization server that may be used."},
 		{"client_metadata_url", Text(&a.ClientMetadataURL, webURL).also(plainAddress), "Address of a client ID metadata document for mcpx, for servers that support it."},
-		{"redirect_port", Optional(Number(&a.RedirectPort, 0, 65535)), "Port for the browser's way back, if the app was registered with one. The default is any free port."},
+		{"redirect_port", Optional(Number(&a.RedirectPort, 0, 65535)), "Port that the browser is redirected to after a sign-in, if the app was registered with one. The default is any free port."},
 		{"private_key", Text(&a.PrivateKey, NonEmpty, reference.Check).also(notEmpty), "Private key in PEM form that authenticates the app instead of a secret. References are expanded."},
 		{"signing_alg", Choice(&a.SigningAlg, signingAlgs...), "Algorithm of that key's signatures. The default depends on the key."},
 	}

@@ -351,9 +351,9 @@ func TestAnObserverThatPanics(t *testing.T) {
 	}
 }
 
-// The one who waits for a start and gives up hears of that, and not of a server
+// A caller that cancels while a server starts gets an error about that, and not about a server
 // that is unavailable for no reason.
-func TestGivingUpOnAStartIsCanceled(t *testing.T) {
+func TestCancelDuringAStart(t *testing.T) {
 	b := start(t, nil, newUpstream(t, "a", "-silent", "initialize"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -85,7 +85,7 @@ func perUser(u *config.Upstream) {
 // TestUserUpstreamsRest: nothing runs before the first use, and nothing after the idle
 // time.
 func TestUserUpstreamsRest(t *testing.T) {
-	f := &fake{} // which is pinged: that is no use
+	f := &fake{} // it is pinged, which does not count as use
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		ann := recorderOf("1", "ann")
 		after(time.Hour)

@@ -34,7 +34,7 @@ const (
 	statePassed = "passed"
 )
 
-// label binds a state to the owner and the method of a call.
+// label returns the data that a sealed state is authenticated with: owner, method and profile.
 func (s *sealedRounds) label(owner, method string) string {
 	return method + " " + s.profile + "\x00" + owner
 }

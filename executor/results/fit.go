@@ -152,8 +152,8 @@ func AppendText(result []byte, text string) []byte {
 	return result
 }
 
-// insertLast inserts the last member or element of an object or array that ends at
-// closing.
+// insertLast adds item as the last member or element of the object or array whose closing
+// bracket is at closing.
 func insertLast(text []byte, closing int, item []byte) []byte {
 	before := bytes.TrimRight(text[:closing], " \t\r\n")
 	if !bytes.ContainsAny(before[len(before)-1:], "[{") {

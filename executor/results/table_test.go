@@ -62,7 +62,7 @@ func resolved(s *Table, client, reference string) ([]byte, error) {
 	return r.Value, err
 }
 
-// readable tells which of the ids a client can read.
+// readable returns the IDs that a client can read.
 func readable(s *Table, client string, ids ...string) (found []string) {
 	for _, id := range ids {
 		if _, err := s.load(context.Background(), client, id); err == nil {

@@ -12,7 +12,7 @@ import (
 const draft7Declared = `"$schema":"http://json-schema.org/draft-07/schema#"`
 
 // problemCases have one property x with a schema, its value, and the lines that
-// tell what is wrong with it. They are run with both libraries.
+// describe its problems. They are run with both libraries.
 var problemCases = []struct {
 	name, schema, value string
 	want                []string

@@ -131,7 +131,7 @@ func setItems(list *[]Item, items []Item) (changed bool) {
 	return changed
 }
 
-// countTokens makes Tokens count the tools.
+// countTokens resets the cached token count; the next Tokens counts again.
 func (l *Lists) countTokens() {
 	tools := slices.Clip(l.Tools)
 	l.tokens = sync.OnceValue(func() int { return tokens.CountBytes(toolList(tools)) })

@@ -80,7 +80,7 @@ func (c *contents) switchOff(project string, names []byte) {
 	}
 }
 
-// isOff reports whether a server is switched off where it is used.
+// isOff reports whether the project disables the server.
 func (c *contents) isOff(project, name string) bool { return c.off[slashed(project)+"\n"+name] }
 
 // switchOffShared notes which servers of a project's .mcp.json are switched off. Claude
