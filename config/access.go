@@ -69,7 +69,7 @@ func (o *OIDC) fields() []Field {
 	audience := func(p *string) Kind { return Text(p, NonEmpty) }
 	return []Field{
 		{"issuer", Text(&o.Issuer, issuerURL).also(webAddress), "Its URL, which has /.well-known/openid-configuration below it."},
-		{"audience", OneOrMore(&o.Audience, audience), `Accepted values of "aud". The default is the public URL of /mcp, and of /mcp/SCHEMA for that schema alone.`},
+		{"audience", OneOrMore(&o.Audience, audience), `Accepted values of "aud". The default is the public URL of /mcp, and of /mcp/SCHEMA for that profile alone.`},
 		{"scopes", grants(&o.Scopes), "What each scope grants: a list of rules, or an object with allow and read_only."},
 		{"claims", ByName(&o.Claims, "object of claims", grants), `What other claims grant, by their name and value: {"groups": {"dev": ["work"]}}.`},
 	}
@@ -291,7 +291,7 @@ func grant(g *policy.Grant) Kind {
 }
 
 // warnUnmatched warns about rules that match nothing in the config, such as a server's name
-// without its schema.
+// without its profile.
 func (r *reader) warnUnmatched(auth jsonc.Node, profiles []Profile) {
 	listed, _ := auth.Member("tokens")
 	grants := listed.Value.Elements()
@@ -313,7 +313,7 @@ func (r *reader) warnUnmatched(auth jsonc.Node, profiles []Profile) {
 	}
 }
 
-// warnRule warns about a rule that matches no schema, or no server of its schemas.
+// warnRule warns about a rule that matches no profile, or no server of its profiles.
 func (r *reader) warnRule(n jsonc.Node, profiles []Profile) {
 	if n.Kind() != '"' || policy.CheckRule(n.Text()) != nil {
 		return // reported elsewhere
@@ -324,9 +324,9 @@ func (r *reader) warnRule(n jsonc.Node, profiles []Profile) {
 	for i, p := range profiles {
 		all[i] = p.Name
 	}
-	chosen := slices.DeleteFunc(slices.Clone(profiles), func(p Profile) bool { return !rules.HasSchema(p.Name) })
+	chosen := slices.DeleteFunc(slices.Clone(profiles), func(p Profile) bool { return !rules.HasProfile(p.Name) })
 	if len(chosen) == 0 {
-		r.Warn(n, "%q grants nothing: its first part matches no schema; schemas: %s", text, strings.Join(all, ", "))
+		r.Warn(n, "%q grants nothing: its first part matches no profile; profiles: %s", text, strings.Join(all, ", "))
 		return
 	}
 	var servers []string

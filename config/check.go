@@ -27,7 +27,7 @@ func CheckName(name string) error {
 // MaxName is the most characters that a name may have.
 const MaxName = 64
 
-// checkAnyName checks the name of an upstream or a schema.
+// checkAnyName checks the name of an upstream or a profile.
 func checkAnyName(name string) error {
 	switch {
 	case name == "":
@@ -37,7 +37,7 @@ func checkAnyName(name string) error {
 	case strings.TrimSpace(name) != name:
 		return errors.New("a name must not start or end with a space")
 	case strings.Contains(name, "__"):
-		return errors.New(`a name must not contain "__", which separates server and tool in flat schemas`)
+		return errors.New(`a name must not contain "__", which separates server and tool in flat mode`)
 	}
 	for _, c := range name {
 		if !isNameCharacter(c) {

@@ -42,7 +42,7 @@ func (e *Executor) Preview(ctx context.Context, result []byte, fields string) (p
 }
 
 // read returns the texts of a result, and their tokens.
-func read(ctx context.Context, s *results.Store, result []byte) (tokens int, text string, err error) {
+func read(ctx context.Context, s *results.Table, result []byte) (tokens int, text string, err error) {
 	r, err := s.Open(ctx, "", result, nil)
 	if err != nil {
 		return 0, "", err

@@ -34,7 +34,7 @@ type Executor struct {
 	settings  atomic.Pointer[settings]
 	log       zerolog.Logger
 	observers Observers
-	results   *results.Store
+	results   *results.Table
 	builtin   builtin
 	signIn    SignIn
 	gates     []Gate

@@ -57,7 +57,7 @@ type place struct {
 
 // resolve replaces the references in the arguments. It returns an error for a reference that
 // leads nowhere. It waits until there is room for the work.
-func (r *resolver) resolve(ctx context.Context, s *results.Store, client string, arguments []byte) ([]byte, error) {
+func (r *resolver) resolve(ctx context.Context, s *results.Table, client string, arguments []byte) ([]byte, error) {
 	d, err := r.read(arguments, nil)
 	if err != nil || len(r.found) == 0 {
 		return arguments, err

@@ -261,7 +261,7 @@ func (r *Registry) updated(key sessionKey, params []byte) {
 			continue
 		}
 		for id, known := range s.known {
-			if c := r.clients.attached[id]; c != nil && upstream.CallerOf(c).Rules.HasAllOf(r.schema, key.server) {
+			if c := r.clients.attached[id]; c != nil && upstream.CallerOf(c).Rules.HasAllOf(r.profile, key.server) {
 				notices = append(notices, notice{c, known + rest})
 			}
 		}

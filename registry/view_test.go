@@ -31,7 +31,7 @@ func TestViews(t *testing.T) {
 		instructions              string
 	}{
 		{"everything", nil, 2, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
-		{"a schema", policy.Union(policy.Grant{Allow: []string{"default"}}), 2, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
+		{"a profile", policy.Union(policy.Grant{Allow: []string{"default"}}), 2, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
 		{"a server", policy.Union(policy.Grant{Allow: []string{"default/a"}}), 1, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
 		{"two tools", policy.Union(policy.Grant{Allow: []string{"*/a/echo", "*/a/pid"}}), 1, 2, 0, ""},
 		{"read only", policy.Union(policy.Grant{Allow: []string{"*/a"}, ReadOnly: true}), 1, 0, 3, ""},

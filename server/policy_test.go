@@ -51,7 +51,7 @@ func hiddenNames(r *policy.Rules) (names []string) {
 			names = append(names, server+"__plain", "own://"+server)
 		}
 		for tool, reads := range map[string]bool{server + "_get": true, server + "_put": false} {
-			if !r.HasTool(policy.Tool{Schema: "default", Server: server, Name: tool, ReadOnly: reads}) {
+			if !r.HasTool(policy.Tool{Profile: "default", Server: server, Name: tool, ReadOnly: reads}) {
 				names = append(names, tool)
 			}
 		}

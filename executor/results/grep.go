@@ -68,12 +68,12 @@ func valuesIn(f *found) searched {
 }
 
 // grep returns the lines or values that match. Offset and limit count matches.
-func (s *Store) grep(ctx context.Context, in searched, q Query) (string, error) {
+func (t *Table) grep(ctx context.Context, in searched, q Query) (string, error) {
 	pattern, err := compile(q.Grep, in.bytes)
 	if err != nil {
 		return "", fmt.Errorf("grep: %w", err)
 	}
-	g := grepper{budget: s.budget() - positionCost, context: min(max(q.Context, 0), maxContext)}
+	g := grepper{budget: t.budget() - positionCost, context: min(max(q.Context, 0), maxContext)}
 	watch := work.NewWatch(ctx)
 	total := 0
 	for l := range in.lines {

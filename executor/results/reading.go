@@ -22,13 +22,13 @@ type reading struct {
 }
 
 // read waits until there is room to read a kept result. The caller must release the lease.
-func (s *Store) read(ctx context.Context, client string, k kept) (*reading, error) {
+func (t *Table) read(ctx context.Context, client string, k kept) (*reading, error) {
 	p := work.Piece{Client: client, Bytes: len(k.text) + outputBytes}
 	if k.data != "" {
 		p.Bytes = len(k.data) + outputBytes
 		p.Key, p.KeyBytes = unsafe.StringData(k.data), k.tree
 	}
-	lease, err := s.Work.Acquire(ctx, p)
+	lease, err := t.Work.Acquire(ctx, p)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ var ErrLong = errors.New("the references are too long")
 // If a result is not JSON, its id alone refers to its text. Resolve waits until there is room
 // for the work, and reads each result once. If it fails, it returns the reference with the
 // error.
-func (s *Store) Resolve(ctx context.Context, client string, references []*Reference, limit int) (*Reference, error) {
+func (t *Table) Resolve(ctx context.Context, client string, references []*Reference, limit int) (*Reference, error) {
 	left := limit
 	var ids []string
 	of := map[string][]*Reference{}
@@ -35,11 +35,11 @@ func (s *Store) Resolve(ctx context.Context, client string, references []*Refere
 		of[id] = append(of[id], r)
 	}
 	for _, id := range ids {
-		k, err := s.load(ctx, client, id)
+		k, err := t.load(ctx, client, id)
 		if err != nil {
 			return of[id][0], err
 		}
-		if failed, err := s.resolve(ctx, client, k, of[id], &left); err != nil {
+		if failed, err := t.resolve(ctx, client, k, of[id], &left); err != nil {
 			return failed, err
 		}
 	}
@@ -48,8 +48,8 @@ func (s *Store) Resolve(ctx context.Context, client string, references []*Refere
 
 // resolve sets the values of the references to one result. left is how many bytes they may
 // still have.
-func (s *Store) resolve(ctx context.Context, client string, k kept, references []*Reference, left *int) (*Reference, error) {
-	reading, err := s.read(ctx, client, k)
+func (t *Table) resolve(ctx context.Context, client string, k kept, references []*Reference, left *int) (*Reference, error) {
+	reading, err := t.read(ctx, client, k)
 	if err != nil {
 		return references[0], err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // selected returns the result with the texts and structuredContent replaced by what the
-// query selects. The whole result is kept, unless the store keeps nothing. A result that
+// query selects. The whole result is kept, unless the table keeps nothing. A result that
 // reports an error, or is not JSON, is returned as if there were no query.
 func (r *Result) selected() ([]byte, error) {
 	p := r.parts
@@ -27,7 +27,7 @@ func (r *Result) selected() ([]byte, error) {
 	case err != nil:
 		return r.withNote("note: select ignored: " + err.Error())
 	}
-	if r.store.Tokens > 0 {
+	if r.table.Tokens > 0 {
 		full := size(r.text)
 		h := r.save()
 		text = withLine(text, fmt.Sprintf("full result: %s (%s)%s", h.id, full, h.place))
@@ -47,7 +47,7 @@ func (r *Result) withNote(note string) ([]byte, error) {
 // selectedText returns the text of the selection.
 func (r *Result) selectedText() (string, error) {
 	if r.query.Pattern != "" {
-		return r.store.grepAll(&r.reading, Query{Grep: r.query.Pattern})
+		return r.table.grepAll(&r.reading, Query{Grep: r.query.Pattern})
 	}
 	root, err := r.root()
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *Result) selectedText() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return answer(selected, r.store.budget()-handleCost)
+	return answer(selected, r.table.budget()-handleCost)
 }
 
 // handleCost is more than the line with the handle costs.

@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/selection"
 )
 
-// memoryShelf is a Shelf that several Stores share.
+// memoryShelf is a Shelf that several Tables share.
 type memoryShelf struct {
 	mu     sync.Mutex
 	kept   map[string]shelvedText // by client and id
@@ -75,7 +75,7 @@ func (m *memoryShelf) Keep(client, id string, keep time.Duration) {
 }
 
 // replica returns the results of one replica.
-func replica(s Shelf, tokens int) *Store {
+func replica(s Shelf, tokens int) *Table {
 	o := limits(tokens)
 	o.Shelf = s
 	return New(o)
@@ -140,7 +140,7 @@ func TestSharedResultsBelongToTheirClient(t *testing.T) {
 	shelf := newMemoryShelf()
 	a, b := replica(shelf, 1000), replica(shelf, 1000)
 	h := a.save("me", textOnly("mine"))
-	for _, from := range []*Store{a, b} {
+	for _, from := range []*Table{a, b} {
 		if got, err := from.Read(context.Background(), "you", Query{ID: h.id}); err == nil || !strings.Contains(err.Error(), "no result") {
 			t.Errorf("%q, %v", got, err)
 		}
@@ -150,8 +150,8 @@ func TestSharedResultsBelongToTheirClient(t *testing.T) {
 	}
 }
 
-// TestStoreDown keeps results while the shelf cannot be used: they say so, and are read here.
-func TestStoreDown(t *testing.T) {
+// TestShelfDown keeps results while the shelf cannot be used: they say so, and are read here.
+func TestShelfDown(t *testing.T) {
 	shelf := newMemoryShelf()
 	a, b := replica(shelf, 1000), replica(shelf, 1000)
 	before := a.save("me", textOnly("before"))

@@ -50,7 +50,7 @@ type App struct {
 
 	profiles atomic.Pointer[[]*Profile]
 	config   *config.Config
-	schema   string // the profile that was asked for; empty: all
+	profile  string // the profile that was asked for; empty: all
 	stderr   io.Writer
 	log      *logging.Log
 	watcher  *child.Watcher
@@ -86,7 +86,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{config: c, schema: profile, stderr: stderr}
+	a := &App{config: c, profile: profile, stderr: stderr}
 	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
 		return nil, err
 	}
@@ -140,10 +140,10 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 }
 
 // registryOptions returns the options of a profile's registry. If several profiles are
-// served, its log lines name the schema.
+// served, its log lines name the profile.
 func (a *App) registryOptions(c *config.Config, p *config.Profile) registry.Options {
 	log := a.log.Logger
-	if served, _ := choose(c, a.schema); len(served) > 1 {
+	if served, _ := choose(c, a.profile); len(served) > 1 {
 		log = log.With().Str("schema", p.Name).Logger()
 	}
 	return registry.Options{
@@ -172,7 +172,7 @@ func choose(c *config.Config, name string) ([]*config.Profile, error) {
 		}
 	}
 	if len(profiles) == 0 {
-		return nil, fmt.Errorf("%s: no schema is enabled", c.File)
+		return nil, fmt.Errorf("%s: no profile is enabled", c.File)
 	}
 	return profiles, nil
 }

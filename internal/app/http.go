@@ -40,7 +40,7 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 	address := reachable(c.Server.Host, listener.Addr())
 	a.address = cmp.Or(c.Server.PublicURL, "http://"+address)
 	web := &httpfront.HTTP{
-		Guard:     access.Guard{Server: c.Server, Bind: listener.Addr().String(), Schemas: a.schemas, Headers: a.forwardedHeaders},
+		Guard:     access.Guard{Server: c.Server, Bind: listener.Addr().String(), Profiles: a.profileNames, Headers: a.forwardedHeaders},
 		Log:       a.log.Logger,
 		Limits:    c.Limits,
 		StopDelay: c.Server.StopDelay,
@@ -111,8 +111,8 @@ func (a *App) measured() (list []metrics.Profile) {
 	return list
 }
 
-// schemas returns the names of the schemas that are served.
-func (a *App) schemas() (names []string) {
+// profileNames returns the names of the profiles that are served.
+func (a *App) profileNames() (names []string) {
 	for _, p := range a.Profiles() {
 		names = append(names, p.Name)
 	}

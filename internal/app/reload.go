@@ -29,7 +29,7 @@ type reloading struct {
 	mu        sync.Mutex                // one reload at a time
 	ctx       context.Context           // ends when mcpx begins to stop; nil before Run
 	web       *httpfront.HTTP           // nil on stdio
-	servers   map[string]*server.Server // of web, by schema name
+	servers   map[string]*server.Server // of web, by profile name
 	restart   []string                  // sections that need a restart, as reported last
 	stopWatch context.CancelFunc        // nil unless the config file is watched
 }
@@ -62,7 +62,7 @@ func (a *App) Reload() error {
 	next, err := a.Load()
 	var chosen []*config.Profile
 	if err == nil {
-		chosen, err = choose(next, a.schema)
+		chosen, err = choose(next, a.profile)
 	}
 	if errors.Is(err, fs.ErrNotExist) { // the error has a sample, for somebody who starts
 		err = fmt.Errorf("%s does not exist", a.config.File)

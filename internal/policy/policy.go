@@ -1,6 +1,6 @@
 // Package policy says who makes a request, and what that caller may use.
 //
-// A [Rules] grants schemas, servers and tools. What it does not grant does not exist for
+// A [Rules] grants profiles, servers and tools. What it does not grant does not exist for
 // the caller. A nil *Rules grants everything, and so does a nil *Caller.
 package policy
 
@@ -23,7 +23,7 @@ type Caller struct {
 
 // Grant is a part of what a caller may use, as the config has it.
 type Grant struct {
-	Allow    []string // schema, schema/server or schema/server/tool, each part a glob
+	Allow    []string // profile, profile/server or profile/server/tool, each part a glob
 	ReadOnly bool     // of tools, only those that say readOnlyHint: true
 }
 
@@ -31,14 +31,14 @@ type Grant struct {
 // *Rules grants everything.
 type Rules struct {
 	rules  []rule
-	within []string // the only schemas; nil: all that the rules name
+	within []string // the only profiles; nil: all that the rules name
 }
 
 // rule is one line of a grant. Its parts are globs.
 type rule struct {
-	schema, server string
-	tool           string // empty: the whole server, with its prompts and resources
-	readOnly       bool
+	profile, server string
+	tool            string // empty: the whole server, with its prompts and resources
+	readOnly        bool
 }
 
 // Union returns the rules of all grants together, nil if they grant everything. Globs
@@ -52,7 +52,7 @@ func Union(grants ...Grant) *Rules {
 			}
 			r := parse(text)
 			r.readOnly = g.ReadOnly
-			if r == (rule{schema: "*", server: "*"}) {
+			if r == (rule{profile: "*", server: "*"}) {
 				return nil
 			}
 			all.rules = append(all.rules, r)
@@ -61,25 +61,25 @@ func Union(grants ...Grant) *Rules {
 	return all
 }
 
-// Within returns the part of the rules in some schemas; nil are all schemas.
-func (r *Rules) Within(schemas []string) *Rules {
+// Within returns the part of the rules in some profiles; nil are all profiles.
+func (r *Rules) Within(profiles []string) *Rules {
 	switch {
-	case schemas == nil:
+	case profiles == nil:
 		return r
 	case r == nil:
-		return &Rules{rules: []rule{{schema: "*", server: "*"}}, within: schemas}
+		return &Rules{rules: []rule{{profile: "*", server: "*"}}, within: profiles}
 	}
-	return &Rules{rules: r.rules, within: schemas}
+	return &Rules{rules: r.rules, within: profiles}
 }
 
 // parse splits a rule into its parts.
 func parse(text string) rule {
-	schema, rest, hasServer := strings.Cut(text, "/")
+	profile, rest, hasServer := strings.Cut(text, "/")
 	if !hasServer {
-		return rule{schema: schema, server: "*"}
+		return rule{profile: profile, server: "*"}
 	}
 	server, tool, _ := strings.Cut(rest, "/")
-	return rule{schema: schema, server: server, tool: tool}
+	return rule{profile: profile, server: server, tool: tool}
 }
 
 // CheckRule returns what is wrong with a line of a grant.
@@ -96,51 +96,51 @@ func CheckRule(text string) error {
 	return nil
 }
 
-// HasSchema reports whether anything in a schema is granted.
-func (r *Rules) HasSchema(schema string) bool {
-	return r.grants(schema, func(rule) bool { return true })
+// HasProfile reports whether anything in a profile is granted.
+func (r *Rules) HasProfile(profile string) bool {
+	return r.grants(profile, func(rule) bool { return true })
 }
 
 // HasServer reports whether anything of a server is granted. It depends on names alone,
 // so that the directory is the same whatever an upstream lists.
-func (r *Rules) HasServer(schema, server string) bool {
-	return r.grants(schema, func(g rule) bool { return matches(g.server, server) })
+func (r *Rules) HasServer(profile, server string) bool {
+	return r.grants(profile, func(g rule) bool { return matches(g.server, server) })
 }
 
 // HasAllOf reports whether a server is granted with its prompts and resources, and not
 // only some of its tools.
-func (r *Rules) HasAllOf(schema, server string) bool {
-	return r.grants(schema, func(g rule) bool { return matches(g.server, server) && g.tool == "" })
+func (r *Rules) HasAllOf(profile, server string) bool {
+	return r.grants(profile, func(g rule) bool { return matches(g.server, server) && g.tool == "" })
 }
 
 // HasEveryToolOf reports whether a server is granted with everything, also tools that
 // change something.
-func (r *Rules) HasEveryToolOf(schema, server string) bool {
-	return r.grants(schema, func(g rule) bool { return matches(g.server, server) && g.tool == "" && !g.readOnly })
+func (r *Rules) HasEveryToolOf(profile, server string) bool {
+	return r.grants(profile, func(g rule) bool { return matches(g.server, server) && g.tool == "" && !g.readOnly })
 }
 
 // Tool is a tool to decide about.
 type Tool struct {
-	Schema, Server, Name string
-	ReadOnly             bool // it says readOnlyHint: true
+	Profile, Server, Name string
+	ReadOnly              bool // it says readOnlyHint: true
 }
 
 // HasTool reports whether a tool is granted.
 func (r *Rules) HasTool(t Tool) bool {
-	return r.grants(t.Schema, func(g rule) bool {
+	return r.grants(t.Profile, func(g rule) bool {
 		return matches(g.server, t.Server) && (g.tool == "" || matches(g.tool, t.Name)) && (t.ReadOnly || !g.readOnly)
 	})
 }
 
-// grants reports whether a rule for the schema passes the test.
-func (r *Rules) grants(schema string, test func(rule) bool) bool {
+// grants reports whether a rule for the profile passes the test.
+func (r *Rules) grants(profile string, test func(rule) bool) bool {
 	if r == nil {
 		return true
 	}
-	if r.within != nil && !slices.Contains(r.within, schema) {
+	if r.within != nil && !slices.Contains(r.within, profile) {
 		return false
 	}
-	return slices.ContainsFunc(r.rules, func(g rule) bool { return matches(g.schema, schema) && test(g) })
+	return slices.ContainsFunc(r.rules, func(g rule) bool { return matches(g.profile, profile) && test(g) })
 }
 
 // matches reports whether a glob matches a name.

@@ -8,16 +8,16 @@ import (
 
 func TestRules(t *testing.T) {
 	for _, row := range []struct {
-		name   string
-		grants []Grant
-		tool   Tool
-		schema bool // it exists
-		server bool
-		all    bool
-		has    bool
+		name    string
+		grants  []Grant
+		tool    Tool
+		profile bool // it exists
+		server  bool
+		all     bool
+		has     bool
 	}{
-		{"a schema", []Grant{{Allow: []string{"work"}}}, Tool{"work", "github", "get_issue", false}, true, true, true, true},
-		{"another schema", []Grant{{Allow: []string{"work"}}}, Tool{"home", "github", "get_issue", false}, false, false, false, false},
+		{"a profile", []Grant{{Allow: []string{"work"}}}, Tool{"work", "github", "get_issue", false}, true, true, true, true},
+		{"another profile", []Grant{{Allow: []string{"work"}}}, Tool{"home", "github", "get_issue", false}, false, false, false, false},
 		{"a server", []Grant{{Allow: []string{"work/github"}}}, Tool{"work", "github", "get_issue", false}, true, true, true, true},
 		{"another server", []Grant{{Allow: []string{"work/github"}}}, Tool{"work", "jira", "get_issue", false}, true, false, false, false},
 		{"tools", []Grant{{Allow: []string{"work/github/get_*"}}}, Tool{"work", "github", "get_issue", false}, true, true, false, true},
@@ -33,9 +33,9 @@ func TestRules(t *testing.T) {
 		{"a broken glob", []Grant{{Allow: []string{"[", "work/", ""}}}, Tool{"work", "github", "x", true}, false, false, false, false},
 	} {
 		r := Union(row.grants...)
-		got := [4]bool{r.HasSchema(row.tool.Schema), r.HasServer(row.tool.Schema, row.tool.Server), r.HasAllOf(row.tool.Schema, row.tool.Server), r.HasTool(row.tool)}
-		if want := [4]bool{row.schema, row.server, row.all, row.has}; got != want {
-			t.Errorf("%s: schema, server, all, tool are %v, want %v", row.name, got, want)
+		got := [4]bool{r.HasProfile(row.tool.Profile), r.HasServer(row.tool.Profile, row.tool.Server), r.HasAllOf(row.tool.Profile, row.tool.Server), r.HasTool(row.tool)}
+		if want := [4]bool{row.profile, row.server, row.all, row.has}; got != want {
+			t.Errorf("%s: profile, server, all, tool are %v, want %v", row.name, got, want)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestUnionOfEverythingIsNil(t *testing.T) {
 func TestWithin(t *testing.T) {
 	for _, r := range []*Rules{nil, Union(Grant{Allow: []string{"*"}, ReadOnly: true}), Union(Grant{Allow: []string{"work", "home"}})} {
 		part := r.Within([]string{"work"})
-		if r.Within(nil) != r || !part.HasAllOf("work", "x") || part.HasSchema("home") || part.HasServer("home", "x") || part.HasTool(Tool{"home", "x", "y", true}) {
+		if r.Within(nil) != r || !part.HasAllOf("work", "x") || part.HasProfile("home") || part.HasServer("home", "x") || part.HasTool(Tool{"home", "x", "y", true}) {
 			t.Errorf("%v in work is %v", r, part)
 		}
 	}
@@ -74,26 +74,26 @@ func TestCheckRule(t *testing.T) {
 	}
 }
 
-// FuzzRules: a tool is granted only if its server is, and a server only if its schema is.
+// FuzzRules: a tool is granted only if its server is, and a server only if its profile is.
 // A grant that is read-only grants nothing that the same grant without it does not, and
 // no tool that writes.
 func FuzzRules(f *testing.F) {
 	f.Add("work/github/get_*", "work", "github", "get_issue", true)
 	f.Add("*", "a", "b", "c", false)
 	f.Add("w?rk/[gj]*", "work", "jira", "x/y", false)
-	f.Fuzz(func(t *testing.T, allow, schema, server, tool string, readOnly bool) {
+	f.Fuzz(func(t *testing.T, allow, profile, server, tool string, readOnly bool) {
 		free, bound := Union(Grant{Allow: []string{allow}}), Union(Grant{Allow: []string{allow}, ReadOnly: true})
-		asked := Tool{schema, server, tool, readOnly}
+		asked := Tool{profile, server, tool, readOnly}
 		for _, r := range []*Rules{free, bound} {
-			if r.HasTool(asked) && !r.HasServer(schema, server) || r.HasServer(schema, server) && !r.HasSchema(schema) || r.HasAllOf(schema, server) && !r.HasServer(schema, server) {
+			if r.HasTool(asked) && !r.HasServer(profile, server) || r.HasServer(profile, server) && !r.HasProfile(profile) || r.HasAllOf(profile, server) && !r.HasServer(profile, server) {
 				t.Fatalf("%q grants a part of what it does not grant: %+v", allow, asked)
 			}
 		}
 		if bound.HasTool(asked) && (!free.HasTool(asked) || !readOnly) {
 			t.Fatalf("%q, read only, grants %+v", allow, asked)
 		}
-		if ok, err := path.Match(allow, schema); err == nil && !strings.Contains(allow, "/") && !strings.Contains(schema, "/") && allow != "" && ok != free.HasSchema(schema) {
-			t.Fatalf("%q: schema %q is granted: %v", allow, schema, !ok)
+		if ok, err := path.Match(allow, profile); err == nil && !strings.Contains(allow, "/") && !strings.Contains(profile, "/") && allow != "" && ok != free.HasProfile(profile) {
+			t.Fatalf("%q: profile %q is granted: %v", allow, profile, !ok)
 		}
 	})
 }

@@ -21,10 +21,10 @@ func CallerOf(ctx context.Context) *policy.Caller {
 	return c
 }
 
-// MayUse reports whether a schema exists for the sender of a request.
-func MayUse(ctx context.Context, schema string) bool {
+// MayUse reports whether a profile exists for the sender of a request.
+func MayUse(ctx context.Context, profile string) bool {
 	caller := CallerOf(ctx)
-	return caller == nil || caller.Rules.HasSchema(schema)
+	return caller == nil || caller.Rules.HasProfile(profile)
 }
 
 // MayUseAll reports whether the sender of a request may use everything.
@@ -71,7 +71,7 @@ func (g *gate) caller(r *http.Request) (*policy.Caller, *refusal) {
 	case known != nil:
 		return known.caller, nil
 	case g.issuer != nil && strings.Count(text, ".") == 2:
-		return g.issuer.find(r.Context(), text, requestedSchema(r.URL.Path, g.Schemas()))
+		return g.issuer.find(r.Context(), text, requestedProfile(r.URL.Path, g.Profiles()))
 	}
 	return nil, invalidToken("mcpx does not know this token")
 }

@@ -29,7 +29,7 @@ const public = "https://mcpx.example.com"
 
 // team is a guard with everything in server.auth.
 func team(i *mcptest.Issuer) Guard {
-	return Guard{Schemas: func() []string { return []string{"default", "work"} }, Server: config.Server{
+	return Guard{Profiles: func() []string { return []string{"default", "work"} }, Server: config.Server{
 		Token:     guardToken,
 		PublicURL: public,
 		Auth: config.Access{
@@ -58,7 +58,7 @@ func whoIs(g Guard) *who {
 	h := &who{}
 	h.Handler = g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.last, h.reached = CallerOf(r.Context()), true
-		if !g.CheckSchema(w, r, requestedSchema(r.URL.Path, nil)) {
+		if !g.CheckProfile(w, r, requestedProfile(r.URL.Path, nil)) {
 			w.WriteHeader(http.StatusTeapot)
 		}
 	}))
@@ -194,11 +194,11 @@ func TestOIDCCallers(t *testing.T) {
 		{"a scope", mcptest.Claims{"aud": public + "/mcp", "scope": "openid mcp"}, "/mcp", http.StatusTeapot},
 		{"an array of scopes", mcptest.Claims{"aud": []string{"x", public + "/mcp"}, "scp": []string{"mcp"}}, "/mcp", http.StatusTeapot},
 		{"the whole of mcpx", mcptest.Claims{"aud": public, "scope": "mcp"}, "/sse", http.StatusTeapot},
-		{"one schema", mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp/work", http.StatusTeapot},
-		{"another schema", mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp/default", http.StatusUnauthorized},
-		{"another schema without its name", mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp", http.StatusUnauthorized},
-		{"another schema of legacy SSE", mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/sse", http.StatusUnauthorized},
-		{"a schema that no scope grants", mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"}, "/mcp/work", http.StatusForbidden},
+		{"one profile", mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp/work", http.StatusTeapot},
+		{"another profile", mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp/default", http.StatusUnauthorized},
+		{"another profile without its name", mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp", http.StatusUnauthorized},
+		{"another profile of legacy SSE", mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/sse", http.StatusUnauthorized},
+		{"a profile that no scope grants", mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"}, "/mcp/work", http.StatusForbidden},
 		{"no scope at all", mcptest.Claims{"aud": public + "/mcp"}, "/mcp", http.StatusForbidden},
 		{"a claim", mcptest.Claims{"aud": public + "/mcp", "groups": []string{"ops", "dev"}}, "/mcp/work", http.StatusTeapot},
 		{"a claim as text", mcptest.Claims{"aud": public + "/mcp", "groups": "dev"}, "/mcp/work", http.StatusTeapot},
@@ -217,8 +217,8 @@ func TestOIDCCallers(t *testing.T) {
 		t.Errorf("%s, want %s", got.Header.Get("WWW-Authenticate"), want)
 	}
 	h.ask("GET", "/status", i.Token(mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}))
-	if h.last == nil || h.last.Rules.HasSchema("default") || !h.last.Rules.HasSchema("work") {
-		t.Error("the audience of a schema grants another")
+	if h.last == nil || h.last.Rules.HasProfile("default") || !h.last.Rules.HasProfile("work") {
+		t.Error("the audience of a profile grants another")
 	}
 	first := h.last.Rules
 	if h.ask("GET", "/status", i.Token(mcptest.Claims{"sub": "bob", "aud": public + "/mcp/work", "scope": "mcp:work mcp"})); h.last.Rules != first {

@@ -58,7 +58,7 @@ func (g *Guard) challenge(r *http.Request, parameters ...string) string {
 // or nothing for mcpx as a whole.
 func resourcePath(path string) string {
 	path = strings.TrimSuffix(path, "/")
-	if schema, ok := strings.CutPrefix(path, "/mcp/"); path == "/mcp" || ok && !strings.Contains(schema, "/") {
+	if profile, ok := strings.CutPrefix(path, "/mcp/"); path == "/mcp" || ok && !strings.Contains(profile, "/") {
 		return path
 	}
 	return ""
@@ -69,7 +69,7 @@ func resourcePath(path string) string {
 func (g *Guard) publicURL(r *http.Request) string { return cmp.Or(g.PublicURL, "http://"+r.Host) }
 
 // isMetadata reports whether a request is for the metadata, which everybody may read. It
-// is the same for schemas that do not exist, so that it reveals none.
+// is the same for profiles that do not exist, so that it reveals none.
 func (g *gate) isMetadata(r *http.Request) bool {
 	rest, ok := strings.CutPrefix(r.URL.Path, metadataPath)
 	return ok && g.issuer != nil && (rest == "" || rest[0] == '/')
@@ -98,14 +98,14 @@ func (g *gate) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(m)
 }
 
-// requestedSchema returns the schema that a request is for; "" if it is for none.
-func requestedSchema(path string, schemas []string) string {
+// requestedProfile returns the profile that a request is for; "" if it is for none.
+func requestedProfile(path string, profiles []string) string {
 	for _, route := range []string{"/mcp", "/sse"} {
 		rest, ok := strings.CutPrefix(path, route)
 		switch name := strings.Trim(rest, "/"); {
 		case !ok || rest != "" && rest[0] != '/':
-		case name == "" && len(schemas) == 1:
-			return schemas[0]
+		case name == "" && len(profiles) == 1:
+			return profiles[0]
 		case name == "":
 			return "default"
 		default:
@@ -115,16 +115,16 @@ func requestedSchema(path string, schemas []string) string {
 	return ""
 }
 
-// CheckSchema refuses a request for a schema that its caller may not use, and reports
-// whether it did. If a scope would grant the schema, the response names it; otherwise the
-// schema does not exist for the caller, and the front responds.
-func (g *Guard) CheckSchema(w http.ResponseWriter, r *http.Request, schema string) (refused bool) {
+// CheckProfile refuses a request for a profile that its caller may not use, and reports
+// whether it did. If a scope would grant the profile, the response names it; otherwise the
+// profile does not exist for the caller, and the front responds.
+func (g *Guard) CheckProfile(w http.ResponseWriter, r *http.Request, profile string) (refused bool) {
 	caller := CallerOf(r.Context())
-	if caller == nil || caller.Rules.HasSchema(schema) || !strings.Contains(caller.ID, "\x00") {
+	if caller == nil || caller.Rules.HasProfile(profile) || !strings.Contains(caller.ID, "\x00") {
 		return false
 	}
 	for _, scope := range g.Auth.OIDC.Scopes {
-		if policy.Union(scope.Value).HasSchema(schema) {
+		if policy.Union(scope.Value).HasProfile(profile) {
 			w.Header().Set("WWW-Authenticate", g.challenge(r, `error="insufficient_scope"`, fmt.Sprintf("scope=%q", scope.Name)))
 			Refuse(w, http.StatusForbidden, fmt.Sprintf("Forbidden: the token lacks the scope %q", scope.Name))
 			return true

@@ -25,8 +25,8 @@ type Guard struct {
 	Shared []string // paths that pages of other origins may use too, besides ClientRoutes
 	Public []string // paths that need no token
 
-	Schemas func() []string // the names of the schemas; used with an issuer
-	Headers func() []string // that upstreams get, so that pages may send them; nil: none
+	Profiles func() []string // the names of the profiles; used with an issuer
+	Headers  func() []string // that upstreams get, so that pages may send them; nil: none
 }
 
 // Wrap returns a handler that calls next for the requests that are allowed, and refuses

@@ -11,7 +11,7 @@ import (
 
 // Routes returns the search of the console.
 func Routes() []httpfront.Route {
-	return []httpfront.Route{{Pattern: "GET /console/{schema}/search", ForSchema: serve}}
+	return []httpfront.Route{{Pattern: "GET /console/{schema}/search", ForProfile: serve}}
 }
 
 // consoleLimit is how many hits the search of the console has at most.
