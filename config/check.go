@@ -83,6 +83,7 @@ func CommandWords(command string) (program string, more bool) {
 	return program, !strings.ContainsAny(program, `/\`) || strings.HasPrefix(strings.TrimSpace(rest), "-")
 }
 
+// NonEmpty refuses an empty text.
 func NonEmpty(s string) error {
 	if s == "" {
 		return errors.New("must not be empty")
@@ -166,7 +167,7 @@ func allowedOrigin(s string) error {
 	return nil
 }
 
-// glob checks a pattern of a [Filter].
+// Glob checks a pattern of a [Filter].
 func Glob(pattern string) error {
 	if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
 		return fmt.Errorf("invalid glob %q; * is any text, ? any character, [ab] one of these", pattern)

@@ -43,6 +43,7 @@ func (k Kind) then(check func(r *reader, n jsonc.Node)) Kind {
 	return k
 }
 
+// Text is a string that passes the checks.
 func Text(p *string, checks ...check) Kind {
 	return Kind{
 		schema: object{{"type", "string"}},
@@ -142,6 +143,7 @@ func ByName[T any](p *[]Named[T], want string, value func(p *T) Kind, names ...c
 	}
 }
 
+// List is an array of strings that pass the checks.
 func List(p *[]string, checks ...check) Kind {
 	return Array(p, "array of strings", func(p *string) Kind { return Text(p, checks...) })
 }
@@ -194,6 +196,7 @@ func (r *reader) command(n jsonc.Node, k Kind, words *[]string) []string {
 	return *words
 }
 
+// Boolean is true or false.
 func Boolean(p *bool) Kind {
 	return Kind{
 		schema: object{{"type", "boolean"}},
@@ -244,6 +247,7 @@ func Choice[T ~string](p *T, values ...T) Kind {
 	}
 }
 
+// Number is an integer in a range.
 func Number(p *int, least, most int) Kind {
 	return Kind{
 		schema: object{{"type", "integer"}, {"minimum", least}, {"maximum", most}},
