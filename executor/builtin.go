@@ -142,18 +142,22 @@ func TextResult(text string, notes ...string) []byte {
 
 func readResult(ctx context.Context, e *Executor, c Call, arguments []byte) (string, error) {
 	q := results.Query{
-		ID:      text(arguments, "id"),
-		Offset:  Integer(arguments, "offset", 0),
-		Limit:   Integer(arguments, "limit", 0),
-		Path:    text(arguments, "path"),
-		Grep:    text(arguments, "grep"),
-		Context: Integer(arguments, "context", 0),
-		Select:  c.selection, // next to "arguments"
+		ID:     text(arguments, "id"),
+		Offset: Integer(arguments, "offset", 0),
+		Limit:  Integer(arguments, "limit", 0),
+		Path:   text(arguments, "path"),
+		Grep:   text(arguments, "grep"),
+		Before: Integer(arguments, "before", Integer(arguments, "context", 0)),
+		After:  Integer(arguments, "after", Integer(arguments, "context", 0)),
+		Select: c.selection, // next to "arguments"
 	}
 	if fields := text(arguments, "select"); strings.TrimSpace(fields) != "" {
 		var err error
 		if q.Select, err = selection.Parse(fields); err != nil {
 			return "", &badCall{err.Error()}
+		}
+		if q.Select, err = e.bind(ctx, &c, q.Select); err != nil {
+			return "", err
 		}
 	}
 	return e.results.Read(ctx, ownerOf(c.Client), q)
