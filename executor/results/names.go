@@ -12,24 +12,23 @@ import (
 // maxMatchingNames limits the names that an answer without a match shows.
 const maxMatchingNames = 3
 
+// maxSeenNames limits the names that are remembered, so that each is tried once.
+const maxSeenNames = 1000
+
 // nameFinder finds names of members that match a pattern.
 type nameFinder struct {
 	*work.Watch
 	pattern *pattern
+	seen    map[string]bool // whether a name matches
+	tokens  []string        // of the JSON Pointer to the value that is visited
 	found   []string
 }
 
 // namesIn says which names in some values match a pattern; "" if there are none.
 func namesIn(w *work.Watch, f *found, p *pattern) string {
-	finder := nameFinder{Watch: w, pattern: p}
-	pointer := ""
-	if f.several || len(f.steps) > 0 {
-		for _, step := range f.steps {
-			pointer += "/" + escapeToken.Replace(step)
-		}
-	}
+	finder := nameFinder{Watch: w, pattern: p, seen: map[string]bool{}, tokens: slices.Clone(f.steps)}
 	for n := range f.each() {
-		if !finder.visit(n, pointer) {
+		if !finder.visit(n) {
 			break
 		}
 	}
@@ -39,32 +38,51 @@ func namesIn(w *work.Watch, f *found, p *pattern) string {
 	return "; names are not searched, but these match: " + strings.Join(finder.found, ", ")
 }
 
-// escapeToken escapes a key in a JSON Pointer.
-var escapeToken = strings.NewReplacer("~", "~0", "/", "~1")
-
 // visit finds names in a value, until there are enough.
-func (f *nameFinder) visit(n rawjson.Node, pointer string) (more bool) {
+func (f *nameFinder) visit(n rawjson.Node) (more bool) {
+	f.tokens = append(f.tokens, "")
+	last := len(f.tokens) - 1
 	for key, member := range n.Members() {
-		if f.IsOver() {
-			return false
+		f.tokens[last] = key
+		if f.isMatch(key) {
+			f.add()
 		}
-		at := pointer + "/" + escapeToken.Replace(key)
-		if f.pattern.find(f.Watch, key) != nil {
-			if name := plain.Cut(plain.Line(at), maxLine); !slices.Contains(f.found, name) {
-				f.found = append(f.found, name)
-			}
-			if len(f.found) == maxMatchingNames {
-				return false
-			}
-		}
-		if !f.visit(member, at) {
+		if f.IsOver() || len(f.found) == maxMatchingNames || !f.visit(member) {
 			return false
 		}
 	}
+	f.tokens[last] = "*"
 	for element := range n.Each() {
-		if f.IsOver() || !f.visit(element, pointer+"/*") {
+		if f.IsOver() || !f.visit(element) {
 			return false
 		}
 	}
+	f.tokens = f.tokens[:last]
 	return true
 }
+
+// isMatch reports whether a name matches.
+func (f *nameFinder) isMatch(name string) bool {
+	isMatch, ok := f.seen[name]
+	if !ok {
+		isMatch = f.pattern.find(f.Watch, name) != nil
+		if len(f.seen) < maxSeenNames {
+			f.seen[name] = isMatch
+		}
+	}
+	return isMatch
+}
+
+// add adds the name that is visited.
+func (f *nameFinder) add() {
+	pointer := ""
+	for _, token := range f.tokens {
+		pointer += "/" + escapeToken.Replace(token)
+	}
+	if pointer = plain.Cut(plain.Line(pointer), maxLine); !slices.Contains(f.found, pointer) {
+		f.found = append(f.found, pointer)
+	}
+}
+
+// escapeToken escapes a key in a JSON Pointer.
+var escapeToken = strings.NewReplacer("~", "~0", "/", "~1")
