@@ -156,10 +156,11 @@ func TestCut(t *testing.T) {
 	}
 	value := node(t, "["+rows.String()+`{"id":500,"text":"x"}]`)
 	for query, want := range map[string]string{
-		"id, text":                  ` of 501 rows; 501 match; cut: ~N tokens in all, use where, limit or fewer fields`,
-		"id, text limit 400":        ` of 501 rows; 501 match; cut: ~N tokens in all, use where, limit or fewer fields`,
+		"id, text":                  ` of 501 rows; cut: ~N tokens in all, use where, limit or fewer fields`,
+		"id, text limit 400":        ` of 501 rows; cut: ~N tokens in all, use where, limit or fewer fields`,
 		"count by id":               ` of 501 groups; cut: ~N tokens in all, use where or limit`,
-		"id, text order by id desc": ` of 501 rows; 501 match; cut: ~N tokens in all, use where, limit or fewer fields`,
+		"id, text order by id desc": ` of 501 rows; cut: ~N tokens in all, use where, limit or fewer fields`,
+		"id, text where id < 400":   ` of 501 rows; 400 match; cut: ~N tokens in all, use where, limit or fewer fields`,
 		"id, text where id < 9":     "9 of 501 rows match",
 	} {
 		q, err := Parse(query)

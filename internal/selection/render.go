@@ -78,6 +78,8 @@ func (s *Selection) position(b body) string {
 		return fmt.Sprintf("cut: %s tokens in all; name fields, or use read_result with path", b.size(s.count()))
 	case b.isCut && s.rows != nil:
 		return fmt.Sprintf("%d of %d groups; cut: %s tokens in all, use where or limit", b.shown, s.total, b.size(s.count()))
+	case b.isCut && s.matched == s.total:
+		return fmt.Sprintf("%d of %d rows; cut: %s tokens in all, use where, limit or fewer fields", b.shown, s.total, b.size(s.count()))
 	case b.isCut:
 		return fmt.Sprintf("%d of %d rows; %d match; cut: %s tokens in all, use where, limit or fewer fields", b.shown, s.total, s.matched, b.size(s.count()))
 	case s.matched < s.total && b.shown < s.matched:
