@@ -1,6 +1,8 @@
 package selection
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -44,6 +46,29 @@ func TestPrint(t *testing.T) {
 		}
 		if got := q.String(); got != want {
 			t.Errorf("%s is printed as %s, want %s", query, got, want)
+		}
+	}
+}
+
+// TestDocumentedQueries: the grammar in the docs has at most 25 lines, and its examples are
+// queries.
+func TestDocumentedQueries(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "agents.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, grammar, _ := strings.Cut(string(page), "```\nSELECT: ")
+	grammar, _, _ = strings.Cut(grammar, "\n```")
+	if lines := strings.Count(grammar, "\n") + 1; lines > 25 {
+		t.Errorf("the grammar has %d lines", lines)
+	}
+	_, examples, ok := strings.Cut(grammar, "\n\n")
+	if !ok {
+		t.Fatal("the grammar has no examples")
+	}
+	for example := range strings.SplitSeq(examples, "\n") {
+		if _, err := Parse(example); err != nil {
+			t.Errorf("%s: %v", example, err)
 		}
 	}
 }
