@@ -28,6 +28,9 @@ func (e *Executor) Preview(ctx context.Context, result []byte, fields string) (p
 	if err != nil {
 		return p, err
 	}
+	if q, err = shown.Bind(ctx, "", q, maxReferenceBytes); err != nil {
+		return p, err
+	}
 	r, err := shown.Open(ctx, "", result, q)
 	if err != nil {
 		return p, err

@@ -247,6 +247,9 @@ func (e *Executor) prepare(ctx context.Context, c *Call) error {
 	if err := c.readSelect(t); err != nil {
 		return err
 	}
+	if c.selection, err = e.bind(ctx, c, c.selection); err != nil {
+		return err
+	}
 	if c.arguments, err = e.arguments(ctx, c, u, t); err != nil {
 		return err
 	}

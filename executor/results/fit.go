@@ -18,7 +18,7 @@ const leastKept = 300
 // keptTokens is more than the text costs that is added to a kept result. A result that has
 // no room for it within the limit is not kept; if structuredContent has to be left out, it
 // is cut.
-const keptTokens = 40
+const keptTokens = 50
 
 // IsSmall reports, at a glance, whether Fit surely leaves a result as it is and Remember
 // takes no time.
@@ -63,7 +63,7 @@ func (r *Result) whole() ([]byte, error) {
 	}
 	use := `{"$r": "` + h.id + `/…"} or select`
 	if r.data == "" {
-		use = `{"$r": "` + h.id + `"} or select "/RE2/"`
+		use = `{"$r": "` + h.id + `", "lines": "5-9"} (or match, replace) or select "/RE2/"`
 	}
 	return AppendText(p.raw, "kept as "+h.id+h.place+"; use "+use), nil
 }
@@ -200,7 +200,7 @@ func (n note) text(h handle, shown int) string {
 // ways names the ways to read the kept result.
 func (n note) ways(id string, shown int) string {
 	if n.example == "" {
-		return fmt.Sprintf(`exec("mcpx","read_result",{"id":"%s","offset":%d}), or limit, grep (RE2), select "/RE2/"; {"$r":"%s"} passes the whole text to another call`, id, shown, id)
+		return fmt.Sprintf(`exec("mcpx","read_result",{"id":"%s","offset":%d}), or limit, grep (RE2), select "/RE2/"; {"$r":"%s"} passes the whole text to another call, with "lines":"5-9" a part`, id, shown, id)
 	}
 	return fmt.Sprintf(`exec("mcpx","read_result",{"id":"%s","select":%s}), or path (JSON Pointer, * = every), grep (RE2), offset %d; {"$r":"%s/…"} passes a part to another call`,
 		id, quote(n.example), shown, id)

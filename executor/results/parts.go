@@ -46,7 +46,7 @@ func (t *Table) Open(ctx context.Context, client string, raw []byte, q *selectio
 func (r *Result) piece() work.Piece {
 	p := work.Piece{Client: r.client, Bytes: resultWeight * len(r.raw)}
 	if r.query != nil {
-		p.Bytes += rawjson.TreeBytes(r.raw) + outputBytes
+		p.Bytes += rawjson.TreeBytes(r.raw) + outputBytes + r.query.Memory(len(r.raw))
 	}
 	return p
 }

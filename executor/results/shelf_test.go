@@ -157,7 +157,7 @@ func TestShelfDown(t *testing.T) {
 	before := a.save("me", textOnly("before"))
 	shelf.isDown = true
 	for _, row := range []struct{ name, got, want string }{
-		{"kept", string(fitted(a, []byte(`{"content":[`+textItem(strings.Repeat("word ", 500))+`]}`))), `kept as ID (only on this replica); use {\"$r\": \"ID\"} or select \"/RE2/\"`},
+		{"kept", string(fitted(a, []byte(`{"content":[`+textItem(strings.Repeat("word ", 500))+`]}`))), `kept as ID (only on this replica); use {\"$r\": \"ID\", \"lines\": \"5-9\"} (or match, replace) or select \"/RE2/\"`},
 		{"cut", string(fitted(a, []byte(`{"content":[`+textItem(strings.Repeat("word ", 5000))+`]}`))), `Kept as ID (only on this replica): exec(`},
 		{"selected", string(selected(a, []byte(`{"structuredContent":{"id":1}}`), &selection.Query{Pattern: "1"})), `tokens) (only on this replica)"`},
 	} {
