@@ -124,7 +124,10 @@ func newToolIndex(upstreams []*live.Upstream) *toolIndex {
 	for _, u := range upstreams {
 		for _, t := range u.Tools {
 			x.tools = append(x.tools, indexedTool{u.Name, t})
-			documents = append(documents, document{Name: t.Name, Server: u.Name, Description: t.Description, Parameters: parameters(t)})
+			documents = append(documents, document{
+				Name: t.Name, Server: u.Name, Description: t.Description, Parameters: parameters(t),
+				About: u.Description, Minor: u.Name == executor.Builtin,
+			})
 		}
 	}
 	x.words = newIndex(documents)
