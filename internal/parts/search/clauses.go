@@ -7,7 +7,7 @@ import (
 
 // The bounds on the work for clauses. Longer queries are searched only as a whole.
 const (
-	maxClauses     = 8
+	maxClauses     = 12
 	maxClauseBytes = 1024
 )
 
