@@ -17,7 +17,7 @@ const (
 )
 
 // manyWords is how many words a short query has at most.
-const manyWords = 6
+const manyWords = 7
 
 // queryWord is a word or a phrase of a query.
 type queryWord struct {
