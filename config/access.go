@@ -53,7 +53,7 @@ func (a *Access) fields() []Field {
 func (t *Token) fields() []Field {
 	return append([]Field{
 		{"name", Text(&t.Name, checkAnyName).also(anyName), "Unique name of the token, for the log and the audit."},
-		{"token", hiddenText(&t.Token), "The token. Write a ${VAR} instead of the token itself."},
+		{"token", HiddenText(&t.Token), "The token. Write a ${VAR} instead of the token itself."},
 		{"expires", date(&t.Expires), "Last day on which the token is valid, in UTC: 2027-01-01."},
 	}, grantFields(&t.Grant)...)
 }
@@ -75,10 +75,10 @@ func (o *OIDC) fields() []Field {
 	}
 }
 
-// hiddenText is a text with references that is never empty and never shown. It belongs to
+// HiddenText is a text with references that is never empty and never shown. It belongs to
 // no upstream, so a missing variable or secret is a problem of the file. The checks are for
 // the expanded text.
-func hiddenText(p *string, checks ...check) Kind {
+func HiddenText(p *string, checks ...check) Kind {
 	checks = append([]check{notMasked}, checks...)
 	return Kind{
 		schema: object{{"type", "string"}, notEmpty},
@@ -118,7 +118,7 @@ func notMasked(s string) error {
 
 // sessionKey is a key that seals client sessions. It is never shown.
 func sessionKey(p *seal.Key) Kind {
-	k := hiddenText(new(string), func(text string) (err error) {
+	k := HiddenText(new(string), func(text string) (err error) {
 		*p, err = seal.ParseKey(text)
 		return err
 	})

@@ -25,6 +25,7 @@ import (
 	"mcpx/internal/parts/metrics"
 	"mcpx/internal/parts/replicas"
 	"mcpx/internal/parts/replicas/redis"
+	"mcpx/internal/parts/search"
 	"mcpx/internal/parts/signin"
 	"mcpx/internal/parts/traces"
 	"mcpx/internal/seal"
@@ -58,6 +59,7 @@ type App struct {
 	address  string           // of the HTTP front, as people reach it; empty without one
 	metrics  *metrics.Metrics // nil unless mcpx serves over HTTP
 	audit    *audit.Audit
+	search   *search.Search
 	memory   *releaser
 	work     *work.Budget       // for work on large results; all profiles share it
 	store    *redis.Store       // shared with other replicas; nil unless the config has one
@@ -101,6 +103,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), filepath.Join(atomicfile.StateFolder(), "catalog-key"), a.log.Logger)
 		a.cache.OnRepair(a.repaired)
 	}
+	a.search = newSearch(c, a.log.Logger)
 	if a.store, err = openStore(c, redis.Options{Log: a.log.Logger}); err != nil {
 		_ = a.log.Close()
 		_ = a.audit.Close()
@@ -135,7 +138,7 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 	if a.tracer != nil {
 		r.Tracer = a.tracer
 	}
-	e := executor.New(r, c, p, executor.Options{Log: options.Log, Observers: a.observers(), SignIn: a.guide(c, p).Asker(r, options.Log), Tools: builtinTools(), Work: a.work})
+	e := executor.New(r, c, p, executor.Options{Log: options.Log, Observers: a.observers(), SignIn: a.guide(c, p).Asker(r, options.Log), Tools: builtinTools(a.search), Work: a.work})
 	return &Profile{Profile: p, Registry: r, Executor: e}
 }
 
@@ -197,6 +200,7 @@ func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) erro
 	stop()
 	a.tasks.Go(a.tracer.Close) // while the upstreams stop
 	a.tasks.Close()
+	a.search.Close()
 	a.closeStore()
 	a.watcher.Close()
 	_ = a.log.Close() // the last calls are written to the audit then

@@ -18,7 +18,6 @@ import (
 	"mcpx/internal/neterr"
 	"mcpx/internal/parts/console"
 	"mcpx/internal/parts/metrics"
-	"mcpx/internal/parts/search"
 	"mcpx/internal/parts/signin"
 	"mcpx/server/access"
 	httpfront "mcpx/server/http"
@@ -75,7 +74,7 @@ func (a *App) routes(web *httpfront.HTTP) []httpfront.Route {
 	page := &console.Console{Front: web, Editing: a.editing(), SignIn: signin.StatusOf, Review: console.ReviewOf}
 	reviews := &console.Reviews{Front: web, Accept: a.accept}
 	people := &signin.Pages{Front: web, Accounts: a.Accounts, Callback: a.address + "/oauth/callback"}
-	return slices.Concat(core.Routes(), page.Routes(), reviews.Routes(), people.Routes(), search.Routes(), a.metrics.Routes(a.log.Flush))
+	return slices.Concat(core.Routes(), page.Routes(), reviews.Routes(), people.Routes(), a.search.Routes(), a.metrics.Routes(a.log.Flush))
 }
 
 // listen opens the address of the config. Without a token it must be on this machine.

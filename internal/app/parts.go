@@ -4,6 +4,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/parts/audit"
 	"mcpx/internal/parts/replicas/redis"
+	"mcpx/internal/parts/search"
 	"mcpx/internal/parts/secrets"
 	"mcpx/internal/parts/signin"
 )
@@ -13,7 +14,7 @@ func ConfigHooks() config.Hooks {
 	return config.Hooks{
 		Secrets:    secrets.Stored{},
 		CheckStore: redis.CheckAddress,
-		Sections:   []config.Section{audit.Section},
+		Sections:   []config.Section{audit.Section, search.Section},
 	}
 }
 

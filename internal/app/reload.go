@@ -18,6 +18,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/lockfile"
+	"mcpx/internal/parts/search"
 	"mcpx/server"
 	httpfront "mcpx/server/http"
 )
@@ -127,6 +128,7 @@ func (a *App) keepSections(next *config.Config) {
 // apply puts a config into use. A profile that the old config has too keeps its registry.
 func (a *App) apply(c *config.Config, chosen []*config.Profile) {
 	a.config = c
+	a.search.Apply(search.Section.Of(c.Parts))
 	old := a.Profiles()
 	var profiles []*Profile
 	for _, p := range chosen {

@@ -20,7 +20,7 @@ func TestConsoleRoute(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server}, Routes: Routes()}
+	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server}, Routes: new(Search).Routes()}
 	web.Guard.Token = "all"
 	web.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default/one/echo"}}}}
 	for _, row := range []struct {
