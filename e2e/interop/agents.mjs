@@ -9,7 +9,8 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { check, finish, say, until } from "./report.mjs";
 import { serve, work } from "./mcpx.mjs";
-import { modelAPI, offeredTools, toolResults } from "./modelapi.mjs";
+import { claude, codex } from "./agent_programs.mjs";
+import { modelAPI, toolResults } from "./modelapi.mjs";
 
 const runLimit = 90_000; // of one agent, from its start to its end
 
@@ -38,7 +39,7 @@ function newRun(mcpxConfig = {}) {
   for (const name of ["home", "cwd"]) mkdirSync(join(folder, name));
   writeFileSync(join(folder, "cwd", "note.txt"), noteText + "\n"); // Claude Code tells servers that its working folder is the only root
   const config = join(folder, "mcpx.json");
-  writeFileSync(config, JSON.stringify({ mcpServers: servers(folder), ...mcpxConfig }));
+  writeFileSync(config, JSON.stringify({ mcpServers: servers(folder), logging: { audit: "audit.jsonl" }, ...mcpxConfig }));
   return { folder, config };
 }
 
@@ -114,59 +115,6 @@ async function leftOf(folder) {
   return left;
 }
 
-// The agents. write writes an agent's config for one run and returns its arguments
-// and environment. call, search and script are a model's calls. loaded returns the
-// definition of a tool that the model can call at once.
-const claude = {
-  name: "Claude Code",
-  program: join(process.env.INTEROP_DIR, "agents/claude/node_modules/.bin/claude"),
-  write({ folder, config }, api, { url, noServer }) {
-    const mcpx = url ? { type: "http", url } : { command: "mcpx", args: [config] };
-    writeFileSync(join(folder, "mcp.json"), JSON.stringify({ mcpServers: noServer ? {} : { mcpx } }));
-    const args = ["-p", "hello", "--mcp-config", join(folder, "mcp.json"), "--strict-mcp-config", "--debug-file", join(folder, "debug.log"), "--allowedTools", "mcp__mcpx__inspect,mcp__mcpx__exec"];
-    return { args, env: { ANTHROPIC_BASE_URL: api.url, ANTHROPIC_API_KEY: "dummy", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1" } };
-  },
-  call: (tool, input) => ({ type: "tool_use", name: `mcp__mcpx__${tool}`, input }),
-  search: (...tools) => ({ type: "tool_use", name: "ToolSearch", input: { query: "select:" + tools.map((tool) => `mcp__mcpx__${tool}`).join(","), max_results: 5 } }),
-  loaded(body, tool) {
-    const found = offeredTools(body).find((t) => t.name === `mcp__mcpx__${tool}` && !t.defer_loading);
-    return found && { description: found.description, schema: found.input_schema };
-  },
-};
-const codex = {
-  name: "Codex",
-  program: join(process.env.INTEROP_DIR, "agents/codex/node_modules/.bin/codex"),
-  write({ folder, config }, api, { url, noServer, model, direct, ask }) {
-    const home = join(folder, "home/.codex");
-    mkdirSync(home);
-    const q = JSON.stringify; // a JSON string is a TOML string
-    const mcpx = ["[mcp_servers.mcpx]", ...(url ? [`url = ${q(url)}`] : [`command = "mcpx"`, `args = [${q(config)}]`]), ...(ask ? [] : [`default_tools_approval_mode = "approve"`])];
-    const toml = [
-      ...(model ? [`model = ${q(model)}`] : []),
-      `model_provider = "standin"`,
-      `approval_policy = "never"`,
-      `[model_providers.standin]`,
-      `name = "stand-in"`,
-      `base_url = ${q(api.url + "/v1")}`,
-      `wire_api = "responses"`,
-      `env_key = "STANDIN_KEY"`,
-      ...(noServer ? [] : mcpx),
-      ...(direct ? ["[features.code_mode]", `direct_only_tool_namespaces = ["mcp__mcpx"]`] : []),
-    ];
-    writeFileSync(join(home, "config.toml"), toml.join("\n") + "\n");
-    return { args: ["exec", "--skip-git-repo-check", "hello"], env: { STANDIN_KEY: "dummy", CODEX_HOME: home, RUST_LOG: "warn" } };
-  },
-  call: (tool, input) => ({ type: "function_call", namespace: "mcp__mcpx", name: tool, arguments: JSON.stringify(input) }),
-  // Models in code mode call tools from a script.
-  script: (tool, input) => ({ type: "custom_tool_call", name: "exec", input: `text(JSON.stringify(await tools.mcp__mcpx__${tool}(${JSON.stringify(input)})));` }),
-  search: (query) => ({ type: "tool_search_call", execution: "client", arguments: { query } }),
-  loaded(body, tool) {
-    const namespace = offeredTools(body).find((t) => t.type === "namespace" && t.name === "mcp__mcpx");
-    const found = namespace?.tools.find((t) => t.name === tool && !t.defer_loading);
-    return found && { description: found.description, schema: found.parameters };
-  },
-};
-
 // run runs an agent once, from its prompt to its end.
 async function run(agent, { calls = () => [], env = {}, http, mcpx, ...options } = {}) {
   const place = newRun(mcpx);
@@ -189,6 +137,7 @@ async function run(agent, { calls = () => [], env = {}, http, mcpx, ...options }
       bytes: first && Buffer.byteLength(JSON.stringify(first)),
       results: toolResults(api.agentRequests.at(-1) ?? {}),
       log: existsSync(log) ? readFileSync(log, "utf8") : ended.output,
+      callers: callersIn(join(place.folder, "audit.jsonl")),
       outside: [...new Set(api.outside)],
       seconds,
     };
@@ -201,9 +150,16 @@ async function run(agent, { calls = () => [], env = {}, http, mcpx, ...options }
   return done;
 }
 
-// truth is what mcpx tells any client: its two tools and its instructions.
-async function truth(config) {
-  const client = new Client({ name: "interop", version: "1" });
+// callersIn returns the names in mcpx's audit, which clients gave themselves.
+function callersIn(audit) {
+  const lines = existsSync(audit) ? readFileSync(audit, "utf8").split("\n").filter(Boolean) : [];
+  return [...new Set(lines.map((line) => JSON.parse(line).client_name))];
+}
+
+// truth is what mcpx tells a client of that name: its two tools and its instructions.
+async function truth(name, mcpxConfig) {
+  const { config } = newRun(mcpxConfig);
+  const client = new Client({ name, version: "1" });
   await client.connect(new StdioClientTransport({ command: "mcpx", args: [config], stderr: "ignore", env: process.env }));
   const { tools } = await client.listTools();
   const instructions = client.getInstructions();
@@ -213,18 +169,31 @@ async function truth(config) {
 
 // checkLoaded: the model can call both tools at once, as mcpx describes them.
 function checkLoaded(agent, { first }) {
-  for (const { name, description, inputSchema } of expected.tools) {
-    const got = agent.loaded(first, name);
-    assert.ok(got, `${name} is not loaded`);
-    assert.deepEqual(got, { description, schema: inputSchema });
+  for (const tool of agent.expected.tools) {
+    const got = agent.loaded(first, tool.name);
+    assert.ok(got, `${tool.name} is not loaded`);
+    assert.deepEqual(got, agent.shown(tool));
   }
 }
 
-// checkNamed: the first request names every server, and has mcpx's instructions.
-function checkNamed({ first }) {
-  const text = JSON.stringify(first);
-  for (const name of serverNames) assert.ok(text.includes(name), `${name} is not named`);
-  assert.ok(text.includes(JSON.stringify(expected.instructions).slice(1, -1)), "the instructions are not there");
+// checkShown: the model is shown the instructions as mcpx sends them.
+const checkShown = ({ first }, instructions) => assert.ok(JSON.stringify(first).includes(JSON.stringify(instructions).slice(1, -1)), `not shown: ${instructions}`);
+
+// checkDescription: the instructions name no server. The description of inspect names
+// every server, and nothing else does.
+function checkDescription(agent, { first }) {
+  checkShown({ first }, agent.expected.instructions);
+  const { description } = agent.loaded(first, "inspect") ?? {};
+  for (const name of serverNames) {
+    assert.ok(description?.includes(name), `${name} is not in inspect's description`);
+    assert.equal(JSON.stringify(first).split(name).length - 1, 1, `how often ${name} is named`);
+  }
+}
+
+// checkInstructions: the instructions name every server.
+function checkInstructions({ first }, instructions) {
+  checkShown({ first }, instructions);
+  for (const name of serverNames) assert.ok(instructions.includes(name), `${name} is not in the instructions`);
 }
 
 // checkResults: the last tool results are the answers of the server itself.
@@ -248,13 +217,21 @@ function checkLog({ log }) {
   assert.deepEqual(complaints, []);
 }
 
+// checkNamed: Claude Code shows its model inspect, whose description names the servers.
+// Codex often hides it, so there the instructions name them, too.
+async function checkNamed(agent, title, done) {
+  if (agent === claude) await check(`${title}: inspect's description names every server, the instructions none`, async () => checkDescription(agent, done));
+  else await check(`${title}: the instructions name every server`, async () => checkInstructions(done, agent.expected.instructions));
+}
+
 // checkAll is every check of a run in which mcpx must be loaded.
 async function checkAll(agent, title, options) {
   const calls = (folder) => [agent.call("inspect", inspectCall), agent.call("exec", execCall(folder))];
   const done = await tryRun(agent, title, { calls, ...options });
   if (!done) return undefined;
   await check(`${title}: both tools are loaded, as mcpx describes them`, async () => checkLoaded(agent, done));
-  await check(`${title}: every server is named`, async () => checkNamed(done));
+  await checkNamed(agent, title, done);
+  await check(`${title}: mcpx knows it as ${agent.clientInfo}`, async () => assert.deepEqual(done.callers, [agent.clientInfo]));
   await check(`${title}: _meta costs the model nothing`, async () => assert.ok(!JSON.stringify(done.first).includes("alwaysLoad")));
   await check(`${title}: inspect and exec bring the server's answers`, async () => checkResults(done));
   await check(`${title}: no complaint about mcpx in its log`, async () => checkLog(done));
@@ -313,6 +290,8 @@ async function claudeChecks(title) {
   const off = await tryRun(claude, deferred, { calls, mcpx: { always_load: false } });
   if (off) {
     note(claude, deferred, off);
+    const { instructions } = await truth(claude.clientInfo, { always_load: false });
+    await check(`${deferred}: the instructions name every server`, async () => checkInstructions(off, instructions));
     await check(`${deferred}: after a search, inspect and exec bring the server's answers`, async () => checkResults(off));
   }
   const without = await tryRun(claude, `${title}, without mcpx`, { noServer: true });
@@ -341,9 +320,9 @@ async function codexChecks(title) {
   const found = await tryRun(codex, search, { model: "gpt-5.5", calls: searches });
   if (found) {
     note(codex, search, found);
-    await check(`${search}: every server is named`, async () => checkNamed(found));
+    await checkNamed(codex, search, found);
     await check(`${search}: a search finds both tools`, async () => {
-      for (const { description } of expected.tools) assert.ok(found.results[0].includes(JSON.stringify(description).slice(1, -1)), found.results[0].slice(0, 300));
+      for (const { description } of codex.expected.tools) assert.ok(found.results[0].includes(JSON.stringify(description).slice(1, -1)), found.results[0].slice(0, 300));
     });
     await check(`${search}: inspect and exec bring the server's answers`, async () => checkResults(found));
   }
@@ -353,8 +332,8 @@ async function codexChecks(title) {
   if (without) note(codex, `${title}, without mcpx`, without);
 }
 
-const expected = await truth(newRun().config);
 for (const [agent, checks] of [[claude, claudeChecks], [codex, codexChecks]]) {
+  agent.expected = await truth(agent.clientInfo);
   const title = await version(agent);
   if (title) await checks(title);
 }

@@ -19,8 +19,6 @@ CALLS = {
 }
 # UNABLE are the frameworks that cannot call exec, and their errors; docs/agents.md says why.
 UNABLE = {
-    "autogen": "arguments.a: required",
-    "mcp-use": "arguments.a: required",
     "semantic-kernel": "got multiple values for argument 'tool_name'",
 }
 

@@ -9,8 +9,8 @@
 # "not run", which is not "pass". A "note" is a measured fact without a verdict.
 set -uo pipefail
 
-all=(upstreams cold seed typescript typescript2 python fastmcp oneshot gosdk mcpgo java rust inspector mcporter frameworks samebytes
-    signin teams agents conformance)
+all=(upstreams cold seed typescript typescript2 python fastmcp oneshot gosdk mcpgo java rust inspector mcporter frameworks converters
+    samebytes signin teams agents conformance)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 
@@ -47,14 +47,17 @@ codex=@openai/codex@0.166.0
 python_packages=(uv==0.13.7 mcp==2.3.0 fastmcp==4.1.2)
 everything_server=github.com/modelcontextprotocol/go-sdk/conformance/everything-server@v1.8.0
 # The agent frameworks: name, then packages. The version of the first one is in the table.
+openai_agents="openai-agents openai-agents==0.24.0"
+pydantic_ai="pydantic-ai pydantic-ai-slim[mcp]==2.66.0"
+langchain="langchain langchain-mcp-adapters==0.3.2"
 python_frameworks=(
-    "openai-agents openai-agents==0.24.0"
-    "pydantic-ai pydantic-ai-slim[mcp]==2.66.0"
+    "$openai_agents"
+    "$pydantic_ai"
     "strands strands-agents==1.62.0"
     "llama-index llama-index-tools-mcp==0.6.0"
     "google-adk google-adk[mcp]==2.13.0"
     "mcp-use mcp-use==1.7.1"
-    "langchain langchain-mcp-adapters==0.3.2"
+    "$langchain"
     "crewai crewai-tools[mcp]==1.15.30"
     "smolagents smolagents[mcp]==1.26.0 mcp[ws]<2"
     "agno agno[mcp]==3.1.10"
@@ -63,7 +66,17 @@ python_frameworks=(
 )
 npm_frameworks=(
     "ai-sdk @ai-sdk/mcp@2.0.93"
-    "langchain-js @langchain/mcp-adapters@1.1.4 @langchain/core@1.2.13"
+    "langchain-js @langchain/mcp-adapters@1.1.4 @langchain/core@1.2.13 @langchain/langgraph@1.4.10"
+)
+# What converts the schema of exec for a model: libraries, then constrained decoders.
+converters=(
+    "$openai_agents"
+    "$pydantic_ai"
+    "$langchain"
+    "google-genai google-genai==3.3.0 mcp==2.3.0"
+    "outlines-core outlines-core==0.2.14"
+    "llguidance llguidance==1.9.1"
+    "lm-format-enforcer lm-format-enforcer==0.11.3"
 )
 
 log=$INTEROP_DIR/install.log
@@ -201,6 +214,21 @@ part_frameworks() {
         *==*) limit=300 program frameworks "${offline[@]}" "$folder/bin/python" "$here/frameworks.py" "$name" "$version" ;;
         *) limit=300 program frameworks "${offline[@]}" node "$folder/frameworks.mjs" "$name" "$version" ;;
         esac
+    done
+}
+
+# part_converters installs each converter in a folder of its own, so that one can be missing.
+# Those that are frameworks share it with part_frameworks.
+part_converters() {
+    local line name packages version folder
+    [ -n "$have_python" ] || { not_run converters "its PyPI packages cannot be installed"; return; }
+    for line in "${converters[@]}"; do
+        read -ra packages <<<"$line"
+        name=${packages[0]} packages=("${packages[@]:1}")
+        version=${packages[0]##*=} folder=$INTEROP_DIR/frameworks/$name
+        echo "installing $name ..." >&2
+        python_folder "$folder" "${packages[@]}" || { not_run converters "cannot be installed" "$name $version"; continue; }
+        limit=300 program converters "${offline[@]}" "$folder/bin/python" "$here/converters.py" "$name" "$version"
     done
 }
 
