@@ -270,7 +270,7 @@ func (r *report) print() {
 		mean, p95 := stats(way.costs)
 		fmt.Printf("| %s | %d | %d | %.2f %% |\n", way.name, mean, p95, 100*float64(mean)/float64(r.without))
 	}
-	fmt.Printf("\ntools/list with mcpx: %d tokens\n", r.with)
+	fmt.Printf("\ntools/list and instructions with mcpx: %d tokens\n", r.with)
 	fmt.Printf("inspect(server): %d tokens on average\n", r.listings/max(r.servers, 1))
 	r.lines.print()
 	fmt.Printf("signatures: %d tokens, %.1f %% of the %d of their schemas\n", r.signatures, 100*float64(r.signatures)/float64(r.schemas), r.schemas)
