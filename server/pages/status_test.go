@@ -66,7 +66,7 @@ func TestReload(t *testing.T) {
 		web.Guard.Console = row.console
 		if row.tokens {
 			web.Guard.Token = "all"
-			web.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default"}}}}
+			web.Guard.Callers = servertest.Callers{"some": policy.Union(policy.Grant{Allow: []string{"default"}})}
 		}
 		reloads := 0
 		s := open(t, &Pages{Front: web, Reload: func() error { reloads++; return row.problem }}, nil)

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/config"
 	"mcpx/internal/policy"
 	"mcpx/server"
 	httpfront "mcpx/server/http"
@@ -22,7 +21,7 @@ func TestConsoleRoute(t *testing.T) {
 	}
 	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server}, Routes: Routes()}
 	web.Guard.Token = "all"
-	web.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default/one/echo"}}}}
+	web.Guard.Callers = servertest.Callers{"some": policy.Union(policy.Grant{Allow: []string{"default/one/echo"}})}
 	for _, row := range []struct {
 		name, token, path string
 		status            int

@@ -1,4 +1,4 @@
-package access
+package callers
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/policy"
+	"mcpx/server/access"
 )
 
 // issuer checks the access tokens of an OpenID Connect issuer. Its configuration is read
@@ -50,7 +51,7 @@ func newIssuer(c config.OIDC, public string) *issuer {
 
 // find returns the caller that a token is for, or why it is refused in a request for a
 // schema; "": for none.
-func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, *refusal) {
+func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, *access.Refusal) {
 	signed, err := jose.ParseSigned(raw, algorithms)
 	if err != nil || len(signed.Signatures) != 1 { // no keys are needed to see that
 		return nil, i.notSigned()
@@ -65,19 +66,19 @@ func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, 
 	expired, isExpired := errors.AsType[*oidc.TokenExpiredError](err)
 	switch {
 	case isExpired:
-		return nil, invalidToken(fmt.Sprintf("the token expired %s ago", time.Since(expired.Expiry).Round(time.Second)))
+		return nil, access.InvalidToken(fmt.Sprintf("the token expired %s ago", time.Since(expired.Expiry).Round(time.Second)))
 	case err != nil && !i.keys.reached.Load():
 		return nil, unreachable
 	case err != nil:
 		return nil, i.notSigned()
 	case token.Subject == "":
-		return nil, invalidToken("the token has no subject")
+		return nil, access.InvalidToken("the token has no subject")
 	case !isAccessToken(signed.Signatures[0].Protected, token):
-		return nil, invalidToken("the token is not an access token; send the access token of the issuer")
+		return nil, access.InvalidToken("the token is not an access token; send the access token of the issuer")
 	}
 	schemas, ok := i.schemas(token.Audience)
 	if !ok || schemas != nil && schema != "" && !slices.Contains(schemas, schema) {
-		return nil, invalidToken("the token is for another audience")
+		return nil, access.InvalidToken("the token is for another audience")
 	}
 	return &policy.Caller{
 		ID:    token.Issuer + "\x00" + token.Subject,
@@ -112,13 +113,13 @@ func text(claim json.RawMessage) (s string) {
 }
 
 // notSigned refuses a token that the issuer cannot have signed.
-func (i *issuer) notSigned() *refusal {
-	return invalidToken("the token is malformed, or the issuer " + i.config.Issuer + " did not sign it")
+func (i *issuer) notSigned() *access.Refusal {
+	return access.InvalidToken("the token is malformed, or the issuer " + i.config.Issuer + " did not sign it")
 }
 
 // unreachable refuses tokens while the keys of the issuer are not known. It is not the
 // client's fault, so the client keeps its token.
-var unreachable = &refusal{status: http.StatusServiceUnavailable, text: "the issuer of the token cannot be reached; try again later"}
+var unreachable = &access.Refusal{Status: http.StatusServiceUnavailable, Text: "the issuer of the token cannot be reached; try again later"}
 
 // reach returns the verifier. It reads the issuer's configuration if that is not known.
 func (i *issuer) reach(ctx context.Context) (*oidc.IDTokenVerifier, error) {

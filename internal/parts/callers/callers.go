@@ -1,0 +1,120 @@
+// Package callers adds callers with names to the HTTP front: the holders of the tokens in
+// server.auth, and of the access tokens of an OpenID Connect issuer. It says who a caller is, and
+// which schemas, servers and tools it may use.
+//
+// Hooks: access.Callers, the metadata of access.Guard, policy.Rules (through the callers that it
+// returns).
+//
+// Tests: here, with the package callerstest, which is an issuer; FuzzPolicy in internal/app, for
+// every path from a client to a tool; e2e/teams_test.go.
+package callers
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcpx/config"
+	"mcpx/internal/policy"
+	"mcpx/server/access"
+)
+
+// Callers are the callers of a config. Its methods may be called concurrently.
+type Callers struct {
+	tokens  []token
+	issuer  *issuer         // nil: there is none
+	schemas func() []string // the names of the schemas that are served
+}
+
+// New returns the callers of a config, nil if it names none.
+func New(s config.Server, schemas func() []string) *Callers {
+	if len(s.Auth.Tokens) == 0 && s.Auth.OIDC.Issuer == "" {
+		return nil
+	}
+	c := &Callers{schemas: schemas}
+	for _, t := range s.Auth.Tokens {
+		caller := &policy.Caller{ID: t.Name, Name: t.Name, Rules: policy.Union(t.Grant)}
+		c.tokens = append(c.tokens, token{sha256.Sum256([]byte(t.Token)), caller, t.Expires})
+	}
+	if s.Auth.OIDC.Issuer != "" {
+		c.issuer = newIssuer(s.Auth.OIDC, s.PublicURL)
+	}
+	return c
+}
+
+// Guard adds the callers to a guard.
+func (c *Callers) Guard(g *access.Guard) {
+	if c == nil {
+		return
+	}
+	g.Callers = c
+	if c.issuer != nil {
+		g.Metadata = http.HandlerFunc(c.issuer.serveMetadata)
+	}
+}
+
+// token is one of server.auth.tokens.
+type token struct {
+	hash    [sha256.Size]byte
+	caller  *policy.Caller
+	expires time.Time // zero: never
+}
+
+// Find implements access.Callers.
+func (c *Callers) Find(r *http.Request, text string) (*policy.Caller, *access.Refusal) {
+	known := c.token(text)
+	switch {
+	case known != nil && !known.expires.IsZero() && !time.Now().Before(known.expires):
+		return nil, access.InvalidToken("the token has expired")
+	case known != nil:
+		return known.caller, nil
+	case c.issuer != nil && strings.Count(text, ".") == 2:
+		return c.issuer.find(r.Context(), text, requestedSchema(r.URL.Path, c.schemas()))
+	}
+	return nil, nil
+}
+
+// token returns the token with that text, nil if there is none; of several, the last. It
+// compares hashes, and all of them, so that its duration does not reveal anything about a
+// token, not even the length.
+func (c *Callers) token(text string) (found *token) {
+	hash := sha256.Sum256([]byte(text))
+	for i := range c.tokens {
+		if subtle.ConstantTimeCompare(hash[:], c.tokens[i].hash[:]) == 1 {
+			found = &c.tokens[i]
+		}
+	}
+	return found
+}
+
+// requestedSchema returns the schema that a request is for; "" if it is for none.
+func requestedSchema(path string, schemas []string) string {
+	for _, route := range []string{"/mcp", "/sse"} {
+		rest, ok := strings.CutPrefix(path, route)
+		switch name := strings.Trim(rest, "/"); {
+		case !ok || rest != "" && rest[0] != '/':
+		case name == "" && len(schemas) == 1:
+			return schemas[0]
+		case name == "":
+			return "default"
+		default:
+			return name
+		}
+	}
+	return ""
+}
+
+// MissingScope implements access.Callers. Only tokens of the issuer have scopes.
+func (c *Callers) MissingScope(caller *policy.Caller, schema string) string {
+	if c.issuer == nil || !strings.Contains(caller.ID, "\x00") {
+		return ""
+	}
+	for _, scope := range c.issuer.config.Scopes {
+		if policy.Union(scope.Value).HasSchema(schema) {
+			return scope.Name
+		}
+	}
+	return ""
+}
