@@ -83,14 +83,13 @@ func (s *Server) fields() []Field {
 		{"host", Text(&s.Host, NonEmpty), "Address to listen on. Any address except loopback needs a token."},
 		{"port", Number(&s.Port, 0, 65535), "Port to listen on; 0 means any free port."},
 		{"stop_delay", Duration(&s.StopDelay), "Time for which mcpx still serves after SIGTERM or SIGINT, while /health responds with 503, so that load balancers notice. Without it, mcpx stops at once."},
-		{"token", hiddenText(&s.Token), "Bearer token that clients must send. Write ${VAR}, ${file:PATH} or ${keyring:NAME} instead of the token itself."},
+		{"token", HiddenText(&s.Token), "Bearer token that clients must send. Write ${VAR}, ${file:PATH} or ${keyring:NAME} instead of the token itself."},
 		{"console", Choice(&s.Console, ConsoleView, ConsoleEdit), "view: the console shows and tests. edit: it may also change what mcpx runs, for callers with the token."},
 		{"allowed_origins", List(&s.AllowedOrigins, NonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
 		{"allowed_hosts", List(&s.AllowedHosts, NonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
-		{"public_url", Text(&s.PublicURL, publicURL).also(webAddress), "Address that clients use, without /mcp: https://mcpx.example.com."},
+		{"public_url", Address(&s.PublicURL, publicURL), "Address that clients use, without /mcp: https://mcpx.example.com."},
 		{"session_key", OneOrMore(&s.SessionKeys, sessionKey), "Key that puts client sessions into their IDs, so that every replica with the key continues them: 32 bytes in base64. In an array, the first key encrypts and all keys open."},
-		{"store", hiddenText(&s.Store, storeAddress).then(s.checkStore), "Redis or Valkey that replicas share: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS. It needs session_key. Write a ${VAR} instead of the password itself."},
-		{"auth", Object(s.Auth.fields()), "Who may use the front, and what they may use there."},
+		{"store", HiddenText(&s.Store, storeAddress).then(s.checkStore), "Redis or Valkey that replicas share: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS. It needs session_key. Write a ${VAR} instead of the password itself."},
 	}, s.Parts.fields(InServer)...)
 }
 

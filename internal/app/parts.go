@@ -3,6 +3,7 @@ package app
 import (
 	"mcpx/config"
 	"mcpx/internal/parts/audit"
+	"mcpx/internal/parts/callers"
 	"mcpx/internal/parts/replicas/redis"
 	"mcpx/internal/parts/secrets"
 	"mcpx/internal/parts/signin"
@@ -13,7 +14,8 @@ func ConfigHooks() config.Hooks {
 	return config.Hooks{
 		Secrets:    secrets.Stored{},
 		CheckStore: redis.CheckAddress,
-		Sections:   []config.Section{audit.Section},
+		Sections:   []config.Section{audit.Section, callers.Section},
+		Checks:     []config.Check{callers.Check},
 	}
 }
 

@@ -30,16 +30,20 @@ type Callers struct {
 
 // New returns the callers of a config, nil if it names none.
 func New(s config.Server, schemas func() []string) *Callers {
-	if len(s.Auth.Tokens) == 0 && s.Auth.OIDC.Issuer == "" {
+	return newCallers(Section.Of(s.Parts), s.PublicURL, schemas)
+}
+
+func newCallers(settings Settings, public string, schemas func() []string) *Callers {
+	if len(settings.Tokens) == 0 && settings.OIDC.Issuer == "" {
 		return nil
 	}
 	c := &Callers{schemas: schemas}
-	for _, t := range s.Auth.Tokens {
+	for _, t := range settings.Tokens {
 		caller := &policy.Caller{ID: t.Name, Name: t.Name, Rules: policy.Union(t.Grant)}
-		c.tokens = append(c.tokens, token{sha256.Sum256([]byte(t.Token)), caller, t.Expires})
+		c.tokens = append(c.tokens, token{sha256.Sum256([]byte(t.Token)), caller, t.expires()})
 	}
-	if s.Auth.OIDC.Issuer != "" {
-		c.issuer = newIssuer(s.Auth.OIDC, s.PublicURL)
+	if settings.OIDC.Issuer != "" {
+		c.issuer = newIssuer(settings.OIDC, public)
 	}
 	return c
 }

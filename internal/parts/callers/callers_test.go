@@ -30,22 +30,19 @@ const public = "https://mcpx.example.com"
 
 const serverToken = "s3cret-token-of-the-test"
 
-// team is a config with everything in server.auth.
-func team(i *callerstest.Issuer) config.Server {
-	return config.Server{
-		Token:     serverToken,
-		PublicURL: public,
-		Auth: config.Access{
-			Tokens: []config.Token{
-				{Name: "ci", Token: "token-of-ci", Grant: policy.Grant{Allow: []string{"work/*/get_*"}}},
-				{Name: "late", Token: "token-of-late", Grant: policy.Grant{Allow: []string{"*"}}, Expires: time.Now()},
-				{Name: "soon", Token: "token-of-soon", Grant: policy.Grant{Allow: []string{"*"}}, Expires: time.Now().Add(time.Hour)},
-			},
-			OIDC: config.OIDC{
-				Issuer: i.URL,
-				Scopes: config.Grants{{Name: "mcp", Value: policy.Grant{Allow: []string{"default"}}}, {Name: "mcp:work", Value: policy.Grant{Allow: []string{"work"}}}},
-				Claims: []config.Named[config.Grants]{{Name: "groups", Value: config.Grants{{Name: "dev", Value: policy.Grant{Allow: []string{"work"}, ReadOnly: true}}}}},
-			},
+// team has everything that server.auth can have.
+func team(i *callerstest.Issuer) Settings {
+	day := func(hours time.Duration) string { return time.Now().UTC().Add(hours * time.Hour).Format(time.DateOnly) }
+	return Settings{
+		Tokens: []Token{
+			{Name: "ci", Token: "token-of-ci", Grant: policy.Grant{Allow: []string{"work/*/get_*"}}},
+			{Name: "late", Token: "token-of-late", Grant: policy.Grant{Allow: []string{"*"}}, LastDay: day(-24)},
+			{Name: "soon", Token: "token-of-soon", Grant: policy.Grant{Allow: []string{"*"}}, LastDay: day(24)},
+		},
+		OIDC: OIDC{
+			Issuer: i.URL,
+			Scopes: Grants{{Name: "mcp", Value: policy.Grant{Allow: []string{"default"}}}, {Name: "mcp:work", Value: policy.Grant{Allow: []string{"work"}}}},
+			Claims: []config.Named[Grants]{{Name: "groups", Value: Grants{{Name: "dev", Value: policy.Grant{Allow: []string{"work"}, ReadOnly: true}}}}},
 		},
 	}
 }
@@ -58,9 +55,9 @@ type who struct {
 	reached bool
 }
 
-func whoIs(s config.Server) *who {
-	h := &who{callers: New(s, func() []string { return []string{"default", "work"} })}
-	g := &access.Guard{Server: s}
+func whoIs(s Settings) *who {
+	h := &who{callers: newCallers(s, public, func() []string { return []string{"default", "work"} })}
+	g := &access.Guard{Server: config.Server{Token: serverToken, PublicURL: public}}
 	h.callers.Guard(g)
 	h.Handler = g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.last, h.reached = access.CallerOf(r.Context()), true
@@ -105,6 +102,15 @@ func TestNamedTokens(t *testing.T) {
 	}
 	if h.ask("GET", "/", "token-of-soon"); h.last.Rules != nil {
 		t.Error("* is not everything")
+	}
+}
+
+// TestLastDay: a token is valid until its last day is over.
+func TestLastDay(t *testing.T) {
+	for day, want := range map[string]time.Time{"": {}, "2027-01-31": time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)} {
+		if got := (Token{LastDay: day}).expires(); !got.Equal(want) {
+			t.Errorf("%q: %s, want %s", day, got, want)
+		}
 	}
 }
 
@@ -387,7 +393,7 @@ func TestMetadata(t *testing.T) {
 	if got := h.ask("POST", access.MetadataPath, ""); got.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", got.StatusCode)
 	}
-	if got := whoIs(config.Server{Token: serverToken}).ask("GET", access.MetadataPath, ""); got.StatusCode != http.StatusUnauthorized {
+	if got := whoIs(Settings{}).ask("GET", access.MetadataPath, ""); got.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without an issuer: %d", got.StatusCode)
 	}
 }

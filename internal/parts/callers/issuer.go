@@ -17,7 +17,6 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
 
-	"mcpx/config"
 	"mcpx/internal/policy"
 	"mcpx/server/access"
 )
@@ -25,7 +24,7 @@ import (
 // issuer checks the access tokens of an OpenID Connect issuer. Its configuration is read
 // when the first token arrives, so that mcpx starts without it.
 type issuer struct {
-	config config.OIDC
+	config OIDC
 	public string // the address of mcpx that clients use, for the audience of tokens
 	keys   *keyClient
 
@@ -45,7 +44,7 @@ var algorithms = []jose.SignatureAlgorithm{
 // verifyTime bounds the check of one token, with all requests to the issuer.
 const verifyTime = 15 * time.Second
 
-func newIssuer(c config.OIDC, public string) *issuer {
+func newIssuer(c OIDC, public string) *issuer {
 	return &issuer{config: c, public: public, keys: newKeyClient(), rules: map[string]*policy.Rules{}}
 }
 
@@ -200,7 +199,7 @@ func (i *issuer) rulesOf(token *oidc.IDToken, schemas []string) *policy.Rules {
 func (i *issuer) grants(token *oidc.IDToken) (grants []policy.Grant, key string) {
 	var claims map[string]json.RawMessage
 	_ = token.Claims(&claims) // it is an object, or the token would not be valid
-	add := func(place int, named config.Grants, values []string) {
+	add := func(place int, named Grants, values []string) {
 		for at, n := range named {
 			if slices.Contains(values, n.Name) {
 				grants = append(grants, n.Value)
