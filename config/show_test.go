@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/policy"
+	"mcpx/internal/policy/policytest"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/tailscale/hujson"
@@ -174,7 +174,7 @@ func TestShowTo(t *testing.T) {
 		},
 		"server": {"token": "full-token"}
 	}`)
-	got := string(c.ShowTo(policy.Union(policy.Grant{Allow: []string{"work/github", "work/jira/get_*"}})))
+	got := string(c.ShowTo(policytest.Allow("work/github", "work/jira/get_*")))
 	for _, want := range []string{`"work"`, `"github"`, `"command": "gh"`, `"jira"`, "Tickets"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in %s", want, got)

@@ -32,7 +32,7 @@ func CallerOf(ctx context.Context) *policy.Caller {
 // MayUse reports whether a schema exists for the sender of a request.
 func MayUse(ctx context.Context, schema string) bool {
 	caller := CallerOf(ctx)
-	return caller == nil || caller.Rules.HasSchema(schema)
+	return caller == nil || caller.HasSchema(schema)
 }
 
 // MayUseAll reports whether the sender of a request may use everything.

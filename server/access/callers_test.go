@@ -8,6 +8,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/policy"
+	"mcpx/internal/policy/policytest"
 )
 
 // byName are callers whose tokens are their names. Only "ann" is known, and "old" is refused.
@@ -16,7 +17,7 @@ type byName struct{}
 func (byName) Find(_ *http.Request, token string) (*policy.Caller, *Refusal) {
 	switch token {
 	case "ann":
-		return &policy.Caller{ID: "ann", Name: "ann", Rules: policy.Union(policy.Grant{Allow: []string{"default"}})}, nil
+		return &policy.Caller{ID: "ann", Name: "ann", Rules: policytest.Allow("default")}, nil
 	case "old":
 		return nil, InvalidToken("the token is too old")
 	case "later":

@@ -8,7 +8,7 @@ import (
 )
 
 // Callers are the callers of a front: what each may use, by its token. All are called "ci".
-type Callers map[string]*policy.Rules
+type Callers map[string]policy.Rules
 
 // Find implements access.Callers.
 func (c Callers) Find(_ *http.Request, token string) (*policy.Caller, *access.Refusal) {

@@ -2,11 +2,14 @@
 // server.auth, and of the access tokens of an OpenID Connect issuer. It says who a caller is, and
 // which schemas, servers and tools it may use.
 //
-// Hooks: access.Callers, the metadata of access.Guard, policy.Rules (through the callers that it
-// returns).
+// Hooks: access.Callers and the metadata of access.Guard say who sends a request and how to get a
+// token. policy.Rules, in each caller, says what exists for it. The rules are no executor.Gate:
+// every path from a client to a tool goes through registry.View, which asks them, so a call
+// cannot even find, and no error names, what they do not grant. Config: Section (server.auth) and
+// Check.
 //
-// Tests: here, with the package callerstest, which is an issuer; FuzzPolicy in internal/app, for
-// every path from a client to a tool; e2e/teams_test.go.
+// Tests: here, with an issuer in the package callerstest; FuzzPolicy in internal/app, over every
+// path from a client to a tool, with the tools of other parts; e2e/teams_test.go.
 package callers
 
 import (
@@ -39,7 +42,7 @@ func newCallers(settings Settings, public string, schemas func() []string) *Call
 	}
 	c := &Callers{schemas: schemas}
 	for _, t := range settings.Tokens {
-		caller := &policy.Caller{ID: t.Name, Name: t.Name, Rules: policy.Union(t.Grant)}
+		caller := &policy.Caller{ID: t.Name, Name: t.Name, Rules: Union(t.Grant)}
 		c.tokens = append(c.tokens, token{sha256.Sum256([]byte(t.Token)), caller, t.expires()})
 	}
 	if settings.OIDC.Issuer != "" {
@@ -116,7 +119,7 @@ func (c *Callers) MissingScope(caller *policy.Caller, schema string) string {
 		return ""
 	}
 	for _, scope := range c.issuer.config.Scopes {
-		if policy.Union(scope.Value).HasSchema(schema) {
+		if union([]Grant{scope.Value}).HasSchema(schema) {
 			return scope.Name
 		}
 	}

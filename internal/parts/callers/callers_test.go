@@ -35,14 +35,14 @@ func team(i *callerstest.Issuer) Settings {
 	day := func(hours time.Duration) string { return time.Now().UTC().Add(hours * time.Hour).Format(time.DateOnly) }
 	return Settings{
 		Tokens: []Token{
-			{Name: "ci", Token: "token-of-ci", Grant: policy.Grant{Allow: []string{"work/*/get_*"}}},
-			{Name: "late", Token: "token-of-late", Grant: policy.Grant{Allow: []string{"*"}}, LastDay: day(-24)},
-			{Name: "soon", Token: "token-of-soon", Grant: policy.Grant{Allow: []string{"*"}}, LastDay: day(24)},
+			{Name: "ci", Token: "token-of-ci", Grant: Grant{Allow: []string{"work/*/get_*"}}},
+			{Name: "late", Token: "token-of-late", Grant: Grant{Allow: []string{"*"}}, LastDay: day(-24)},
+			{Name: "soon", Token: "token-of-soon", Grant: Grant{Allow: []string{"*"}}, LastDay: day(24)},
 		},
 		OIDC: OIDC{
 			Issuer: i.URL,
-			Scopes: Grants{{Name: "mcp", Value: policy.Grant{Allow: []string{"default"}}}, {Name: "mcp:work", Value: policy.Grant{Allow: []string{"work"}}}},
-			Claims: []config.Named[Grants]{{Name: "groups", Value: Grants{{Name: "dev", Value: policy.Grant{Allow: []string{"work"}, ReadOnly: true}}}}},
+			Scopes: Grants{{Name: "mcp", Value: Grant{Allow: []string{"default"}}}, {Name: "mcp:work", Value: Grant{Allow: []string{"work"}}}},
+			Claims: []config.Named[Grants]{{Name: "groups", Value: Grants{{Name: "dev", Value: Grant{Allow: []string{"work"}, ReadOnly: true}}}}},
 		},
 	}
 }

@@ -72,11 +72,11 @@ func warnUnmatched(f *jsonc.File, auth jsonc.Node, profiles []config.Profile) {
 
 // warnRule warns about a rule that matches no schema, or no server of its schemas.
 func warnRule(f *jsonc.File, n jsonc.Node, profiles []config.Profile) {
-	if n.Kind() != '"' || policy.CheckRule(n.Text()) != nil {
+	if n.Kind() != '"' || checkRule(n.Text()) != nil {
 		return // reported elsewhere
 	}
 	text := n.Text()
-	rules := policy.Union(policy.Grant{Allow: []string{text}})
+	rules := union([]Grant{{Allow: []string{text}}})
 	all := make([]string, len(profiles))
 	for i, p := range profiles {
 		all[i] = p.Name
@@ -88,7 +88,7 @@ func warnRule(f *jsonc.File, n jsonc.Node, profiles []config.Profile) {
 	}
 	var servers []string
 	for _, p := range chosen {
-		isGranted := func(u config.Upstream) bool { return rules.HasServer(p.Name, u.Name) }
+		isGranted := func(u config.Upstream) bool { return rules.Extent(p.Name, u.Name) != policy.Nothing }
 		if !strings.Contains(text, "/") || slices.ContainsFunc(p.All(), isGranted) {
 			return
 		}

@@ -32,7 +32,7 @@ type issuer struct {
 	verifier atomic.Pointer[oidc.IDTokenVerifier] // nil until the issuer was reached
 
 	mu    sync.Mutex
-	rules map[string]*policy.Rules // by the grants and schemas of a token, so that equal rules are one value
+	rules map[string]policy.Rules // by the grants and schemas of a token, so that equal rules are one value
 }
 
 // algorithms are the signatures that mcpx accepts: with public keys only, so that nobody
@@ -45,7 +45,7 @@ var algorithms = []jose.SignatureAlgorithm{
 const verifyTime = 15 * time.Second
 
 func newIssuer(c OIDC, public string) *issuer {
-	return &issuer{config: c, public: public, keys: newKeyClient(), rules: map[string]*policy.Rules{}}
+	return &issuer{config: c, public: public, keys: newKeyClient(), rules: map[string]policy.Rules{}}
 }
 
 // find returns the caller that a token is for, or why it is refused in a request for a
@@ -178,7 +178,7 @@ func (i *issuer) accepts(audience string) (schema string, ok bool) {
 const maxRules = 1000
 
 // rulesOf returns what a token grants.
-func (i *issuer) rulesOf(token *oidc.IDToken, schemas []string) *policy.Rules {
+func (i *issuer) rulesOf(token *oidc.IDToken, schemas []string) policy.Rules {
 	grants, key := i.grants(token)
 	slices.Sort(schemas)
 	key += "\x00" + strings.Join(schemas, "\x00")
@@ -190,13 +190,13 @@ func (i *issuer) rulesOf(token *oidc.IDToken, schemas []string) *policy.Rules {
 	if len(i.rules) >= maxRules {
 		clear(i.rules)
 	}
-	r := policy.Union(grants...).Within(schemas)
+	r := union(grants).within(schemas).hook()
 	i.rules[key] = r
 	return r
 }
 
 // grants returns what the scopes and claims of a token grant, and a key for them.
-func (i *issuer) grants(token *oidc.IDToken) (grants []policy.Grant, key string) {
+func (i *issuer) grants(token *oidc.IDToken) (grants []Grant, key string) {
 	var claims map[string]json.RawMessage
 	_ = token.Claims(&claims) // it is an object, or the token would not be valid
 	add := func(place int, named Grants, values []string) {

@@ -10,7 +10,6 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/jsonc"
-	"mcpx/internal/policy"
 )
 
 // Section has the keys of server.auth.
@@ -28,7 +27,7 @@ type Settings struct {
 type Token struct {
 	Name    string
 	Token   string
-	Grant   policy.Grant
+	Grant   Grant
 	LastDay string // on which it is valid, in UTC, as 2027-01-31; empty: it is always valid
 }
 
@@ -50,7 +49,7 @@ type OIDC struct {
 }
 
 // Grants has what scopes or the values of a claim grant, in file order.
-type Grants = []config.Named[policy.Grant]
+type Grants = []config.Named[Grant]
 
 func (s *Settings) fields() []config.Field {
 	return []config.Field{
@@ -67,9 +66,9 @@ func (t *Token) fields() []config.Field {
 	}, grantFields(&t.Grant)...)
 }
 
-func grantFields(g *policy.Grant) []config.Field {
+func grantFields(g *Grant) []config.Field {
 	return []config.Field{
-		{Name: "allow", Kind: config.List(&g.Allow, policy.CheckRule), Doc: `What the caller may use: "schema", "schema/server" or "schema/server/tool", with globs; "*" is everything.`},
+		{Name: "allow", Kind: config.List(&g.Allow, checkRule), Doc: `What the caller may use: "schema", "schema/server" or "schema/server/tool", with globs; "*" is everything.`},
 		{Name: "read_only", Kind: config.Optional(config.Boolean(&g.ReadOnly)), Doc: "true leaves only tools that say readOnlyHint: true."},
 	}
 }
@@ -140,8 +139,8 @@ func grants(p *Grants) config.Kind {
 }
 
 // grant is a list of rules, or an object with "allow".
-func grant(g *policy.Grant) config.Kind {
-	list, long := config.List(&g.Allow, policy.CheckRule), requiring(config.Object(grantFields(g)), "allow")
+func grant(g *Grant) config.Kind {
+	list, long := config.List(&g.Allow, checkRule), requiring(config.Object(grantFields(g)), "allow")
 	return config.ListOrObject(list, long, `an array of rules, or an object with "allow"`, func() bool { return g.ReadOnly })
 }
 

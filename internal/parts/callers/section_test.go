@@ -16,7 +16,6 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/jsonc"
-	"mcpx/internal/policy"
 )
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
@@ -136,7 +135,7 @@ func TestShowTo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := string(c.ShowTo(policy.Union(policy.Grant{Allow: []string{"default/remote"}})))
+	got := string(c.ShowTo(Union(Grant{Allow: []string{"default/remote"}})))
 	if !strings.Contains(got, `"remote"`) {
 		t.Errorf("no server in %s", got)
 	}

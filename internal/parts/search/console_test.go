@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/policy"
+	"mcpx/internal/policy/policytest"
 	"mcpx/server"
 	httpfront "mcpx/server/http"
 	"mcpx/server/servertest"
@@ -21,7 +21,7 @@ func TestConsoleRoute(t *testing.T) {
 	}
 	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server}, Routes: Routes()}
 	web.Guard.Token = "all"
-	web.Guard.Callers = servertest.Callers{"some": policy.Union(policy.Grant{Allow: []string{"default/one/echo"}})}
+	web.Guard.Callers = servertest.Callers{"some": policytest.Allow("default/one/echo")}
 	for _, row := range []struct {
 		name, token, path string
 		status            int
