@@ -64,6 +64,10 @@ snapshot:
 economy folder:
     go run ./e2e/economy {{folder}}
 
+# how well search finds tools, beside a plain BM25, over clones of LiveMCPBench and MetaTool in a folder
+search-benchmark folder:
+    go run ./e2e/searchbench {{folder}}
+
 # the pictures in docs/images, taken by the tests of the console; they look best with the font Inter installed
 screenshots:
     go test -count=1 ./e2e/console -run '^TestScreenshots$' -screenshots ../../docs/images

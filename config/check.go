@@ -27,7 +27,7 @@ func CheckName(name string) error {
 // MaxName is the most characters that a name may have.
 const MaxName = 64
 
-// checkAnyName checks the name of an upstream or a schema.
+// checkAnyName checks the name of an upstream or a profile.
 func checkAnyName(name string) error {
 	switch {
 	case name == "":
@@ -37,7 +37,7 @@ func checkAnyName(name string) error {
 	case strings.TrimSpace(name) != name:
 		return errors.New("a name must not start or end with a space")
 	case strings.Contains(name, "__"):
-		return errors.New(`a name must not contain "__", which separates server and tool in flat schemas`)
+		return errors.New(`a name must not contain "__", which separates server and tool in flat mode`)
 	}
 	for _, c := range name {
 		if !isNameCharacter(c) {
@@ -83,6 +83,7 @@ func CommandWords(command string) (program string, more bool) {
 	return program, !strings.ContainsAny(program, `/\`) || strings.HasPrefix(strings.TrimSpace(rest), "-")
 }
 
+// NonEmpty refuses an empty text.
 func NonEmpty(s string) error {
 	if s == "" {
 		return errors.New("must not be empty")
@@ -166,7 +167,7 @@ func allowedOrigin(s string) error {
 	return nil
 }
 
-// glob checks a pattern of a [Filter].
+// Glob checks a pattern of a [Filter].
 func Glob(pattern string) error {
 	if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
 		return fmt.Errorf("invalid glob %q; * is any text, ? any character, [ab] one of these", pattern)

@@ -23,12 +23,12 @@ import (
 // expanded.
 type Config struct {
 	File     string    // where it was read from, absolute
-	Profiles []Profile // the schemas, in file order
+	Profiles []Profile // in file order
 	Server   Server
 	Stdio    Stdio // cli.stdio
 	Logging  Logging
 	Limits   Limits
-	Auth     AuthStore // auth
+	Auth     Vault // auth
 
 	Start    Start         // of upstreams that do not set their own
 	IdleStop time.Duration // likewise
@@ -45,7 +45,7 @@ type Config struct {
 
 // Profile returns the enabled profile with this name.
 func (c *Config) Profile(name string) (*Profile, error) {
-	problem := "no such schema"
+	problem := "no such profile"
 	var known []string
 	for i := range c.Profiles {
 		p := &c.Profiles[i]
@@ -57,10 +57,10 @@ func (c *Config) Profile(name string) (*Profile, error) {
 		}
 		known = append(known, p.describe())
 	}
-	return nil, fmt.Errorf("schema %q: %s; %s has: %s", name, problem, c.File, strings.Join(known, ", "))
+	return nil, fmt.Errorf("profile %q: %s; %s has: %s", name, problem, c.File, strings.Join(known, ", "))
 }
 
-// Profile is a named group of upstreams, called a schema in the file.
+// Profile is a named group of upstreams, the config calls them schemas or profiles.
 type Profile struct {
 	Name      string
 	Enabled   bool
@@ -207,9 +207,9 @@ const (
 	FlowNone              Flow = "none"
 )
 
-// AuthStore is where the tokens of upstreams are kept.
-type AuthStore struct {
-	Store Tokens
+// Vault is where the tokens of upstreams are kept.
+type Vault struct {
+	Place Tokens
 }
 
 // Tokens is the way to keep tokens in files.

@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		Server:     Server{Host: "127.0.0.1", Console: ConsoleView},
 		Stdio:      Stdio{Encoding: "utf8", Delimiter: "\n", Timeout: 1500 * time.Millisecond},
 		Logging:    Logging{Level: "info", Format: "console"},
-		Auth:       AuthStore{Store: "auto"},
+		Auth:       Vault{Place: "auto"},
 		Start:      StartEager,
 		IdleStop:   unset,
 		AlwaysLoad: true,
@@ -90,8 +90,8 @@ func TestProfile(t *testing.T) {
 	tests := []struct{ name, err string }{
 		{"default", ""},
 		{"work", ""},
-		{"later", `schema "later": not enabled; /etc/mcpx/mcpx.json has: default, work, later (not enabled)`},
-		{"home", `schema "home": no such schema; /etc/mcpx/mcpx.json has: default, work, later (not enabled)`},
+		{"later", `profile "later": not enabled; /etc/mcpx/mcpx.json has: default, work, later (not enabled)`},
+		{"home", `profile "home": no such profile; /etc/mcpx/mcpx.json has: default, work, later (not enabled)`},
 	}
 	for _, test := range tests {
 		p, err := c.Profile(test.name)

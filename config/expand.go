@@ -241,7 +241,7 @@ func (x *expansion) part(place string, p reference.Part) string {
 		return ""
 	case p.Name == "":
 		return p.Text
-	case p.Store != "":
+	case p.Place != "":
 		return x.stored(place, p)
 	case p.IsSelf:
 		path, err := os.Executable()

@@ -16,7 +16,7 @@ func defaults() *Config {
 		Server:  Server{Host: "127.0.0.1", Port: 8000, Console: ConsoleView},
 		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\n"},
 		Logging: Logging{Level: "info", Format: "console"},
-		Auth:    AuthStore{Store: TokensAuto},
+		Auth:    Vault{Place: TokensAuto},
 		Limits: Limits{
 			InspectTokens:  4000,
 			ResultTokens:   10000,
@@ -51,16 +51,24 @@ func defaultUpstream() Upstream {
 
 func defaultSandbox() Sandbox { return Sandbox{Write: []string{"."}, Network: true} }
 
-// fields returns the keys at the top level. Servers that are there instead of in schemas
+// fields returns the keys at the top level. Servers that are there instead of in profiles
 // are stored in top.
 func (c *Config) fields(top *Profile) []Field {
 	editor := Field{"$schema", unshown(Text(new(string))), "Where an editor finds this schema."}
-	fields := append(top.group(), c.schemas(), editor)
+	fields := append(top.group(), c.profiles()...)
+	fields = append(fields, editor)
 	return append(fields, c.sections()...)
 }
 
-func (c *Config) schemas() Field {
-	return Field{"schemas", profiles(&c.Profiles), "Named groups of servers, each with its own sessions."}
+// ProfileKeys are the spellings of the key that holds the profiles.
+var ProfileKeys = []string{"schemas", "profiles"}
+
+// profiles returns the keys that hold the profiles. The first is the one that is shown.
+func (c *Config) profiles() []Field {
+	return []Field{
+		{ProfileKeys[0], profiles(&c.Profiles), "Named groups of servers, each with its own upstream sessions."},
+		{ProfileKeys[1], unshown(profiles(&c.Profiles)), "The same as schemas."},
+	}
 }
 
 func (c *Config) sections() []Field {
@@ -87,7 +95,7 @@ func (s *Server) fields() []Field {
 		{"console", Choice(&s.Console, ConsoleView, ConsoleEdit), "view: the console shows and tests. edit: it may also change what mcpx runs, for callers with the token."},
 		{"allowed_origins", List(&s.AllowedOrigins, NonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
 		{"allowed_hosts", List(&s.AllowedHosts, NonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
-		{"public_url", Address(&s.PublicURL, publicURL), "Address that clients use, without /mcp: https://mcpx.example.com."},
+		{"public_url", URL(&s.PublicURL, publicURL), "Address that clients use, without /mcp: https://mcpx.example.com."},
 		{"session_key", OneOrMore(&s.SessionKeys, sessionKey), "Key that puts client sessions into their IDs, so that every replica with the key continues them: 32 bytes in base64. In an array, the first key encrypts and all keys open."},
 		{"store", HiddenText(&s.Store, storeAddress).then(s.checkStore), "Redis or Valkey that replicas share: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS. It needs session_key. Write a ${VAR} instead of the password itself."},
 	}, s.Parts.fields(InServer)...)
@@ -109,9 +117,9 @@ func (l *Logging) fields() []Field {
 	}, l.Parts.fields(InLogging)...)
 }
 
-func (a *AuthStore) fields() []Field {
+func (v *Vault) fields() []Field {
 	return []Field{
-		{"store", Choice(&a.Store, TokensAuto, TokensKeyring, TokensFile), "Where tokens are: files that only you can read. keyring encrypts them with a key in the system's keyring, file does not, auto does if there is a keyring."},
+		{"store", Choice(&v.Place, TokensAuto, TokensKeyring, TokensFile), "Where tokens are: files that only you can read. keyring encrypts them with a key in the system's keyring, file does not, auto does if there is a keyring."},
 	}
 }
 
@@ -132,21 +140,21 @@ func (l *Limits) fields() []Field {
 	}, l.Parts.fields(InLimits)...)
 }
 
-// fields returns the keys of one schema.
+// fields returns the keys of one profile.
 func (p *Profile) fields() []Field {
-	enabled := Field{"enabled", Boolean(&p.Enabled), "Whether the schema is served."}
+	enabled := Field{"enabled", Boolean(&p.Enabled), "Whether the profile is served."}
 	return append([]Field{enabled}, p.group()...)
 }
 
 // ServerKeys are the spellings of the key that holds the servers.
 var ServerKeys = []string{"mcpServers", "mcp_servers", "servers"}
 
-// group returns the keys that a schema and the top level have in common.
+// group returns the keys that a profile and the top level have in common.
 func (p *Profile) group() []Field {
 	return append([]Field{
 		{"expose", Choice(&p.Expose, Lazy, Flat), "lazy: the tools inspect and exec. flat: every tool as Server__tool."},
-		{"prefix", Boolean(&p.Prefix), "false makes a flat schema with one server a transparent proxy: names stay unchanged."},
-		{"flat_wait", Duration(&p.FlatWait), "How long the list of tools of a flat schema waits for servers that start for the first time."},
+		{"prefix", Boolean(&p.Prefix), "false makes a flat profile with one server a transparent proxy: names stay unchanged."},
+		{"flat_wait", Duration(&p.FlatWait), "How long the list of tools of a flat profile waits for servers that start for the first time."},
 		{"mcpServers", serverMap(&p.all), "The servers by name, as Claude, Cursor and Windsurf write them."},
 		{"mcp_servers", serverList(&p.all), "The servers as an array."},
 		{"servers", unshown(serverMap(&p.all)), "The servers by name, as VS Code writes them."},
@@ -201,7 +209,7 @@ func (a *Auth) fields() []Field {
 		{"scopes", List(&a.Scopes, NonEmpty), "Access to ask for, instead of what the server names."},
 		{"issuer", Text(&a.Issuer, webURL).also(plainAddress), "The only authorization server that may be used."},
 		{"client_metadata_url", Text(&a.ClientMetadataURL, webURL).also(plainAddress), "Address of a client ID metadata document for mcpx, for servers that support it."},
-		{"redirect_port", Optional(Number(&a.RedirectPort, 0, 65535)), "Port for the browser's way back, if the app was registered with one. The default is any free port."},
+		{"redirect_port", Optional(Number(&a.RedirectPort, 0, 65535)), "Port that the browser is redirected to after a sign-in, if the app was registered with one. The default is any free port."},
 		{"private_key", Text(&a.PrivateKey, NonEmpty, reference.Check).also(notEmpty), "Private key in PEM form that authenticates the app instead of a secret. References are expanded."},
 		{"signing_alg", Choice(&a.SigningAlg, signingAlgs...), "Algorithm of that key's signatures. The default depends on the key."},
 	}

@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/redact"
 )
 
-// KeepsSession reports whether the upstream can keep its session when next becomes its
-// config. It can if only the description, the filters, the approval or the time limits
+// KeepsSession reports whether the upstream can keep its session when next becomes
+// its config. It can if only the description, the filters, the approval or the time limits
 // differ. The values must also be written in the same way: a value from a reference is a
 // secret. Nothing else counts; for example, it does not matter which files exist.
 func (u *Upstream) KeepsSession(next *Upstream) bool {
@@ -41,7 +41,7 @@ func (u *Upstream) sessionSettings() Upstream {
 }
 
 // KeepHiding makes Redact hide the secrets of another config of the same upstream, too:
-// the session that goes on may print them.
+// the upstream session that goes on may print them.
 func (u *Upstream) KeepHiding(old *Upstream) {
 	if u.secrets != nil && old.secrets != nil {
 		u.secrets.AddSet(old.secrets)

@@ -64,8 +64,8 @@ func Text(p *string, checks ...check) Kind {
 	}
 }
 
-// Address is an absolute http or https URL.
-func Address(p *string, checks ...check) Kind { return Text(p, checks...).also(webAddress) }
+// URL is an absolute http or https URL, without references.
+func URL(p *string, checks ...check) Kind { return Text(p, checks...).also(webAddress) }
 
 // Name is a name like that of a schema.
 func Name(p *string) Kind { return Text(p, checkAnyName).also(anyName) }
@@ -157,6 +157,7 @@ func ByName[T any](p *[]Named[T], want string, value func(p *T) Kind, names ...c
 	}
 }
 
+// List is an array of strings that pass the checks.
 func List(p *[]string, checks ...check) Kind {
 	return Array(p, "array of strings", func(p *string) Kind { return Text(p, checks...) })
 }
@@ -209,6 +210,7 @@ func (r *reader) command(n jsonc.Node, k Kind, words *[]string) []string {
 	return *words
 }
 
+// Boolean is true or false.
 func Boolean(p *bool) Kind {
 	return Kind{
 		schema: object{{"type", "boolean"}},
@@ -259,6 +261,7 @@ func Choice[T ~string](p *T, values ...T) Kind {
 	}
 }
 
+// Number is an integer in a range.
 func Number(p *int, least, most int) Kind {
 	return Kind{
 		schema: object{{"type", "integer"}, {"minimum", least}, {"maximum", most}},

@@ -20,7 +20,7 @@ func TestRedact(t *testing.T) {
 		{"url in env", `"command": "x", "env": {"DATABASE": "postgres://me:pass-word@db/main"}`,
 			"dial postgres://me:pass-word@db/main, pass-word", "dial postgres://***@db/main, ***"},
 		{"word under a secret name", `"command": "x", "env": {"DB_PASSWORD": "swordfish"}`, "swordfish", "***"},
-		{"word under a plain name", `"command": "x", "env": {"FLAVOUR": "strawberry"}`, "strawberry", "strawberry"},
+		{"word under a plain name", `"command": "x", "env": {"FLAVOR": "strawberry"}`, "strawberry", "strawberry"},
 		{"short", `"command": "x", "env": {"TZ": "UTC", "API_KEY": "abc"}`, "UTC abc", "UTC abc"},
 		{"common", `"command": "x", "env": {"MODE_KEY": "production"}`, "in production", "in production"},
 		{"number", `"command": "x", "env": {"TIMEOUT": "120000"}`, "after 120000", "after 120000"},

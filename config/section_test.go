@@ -118,7 +118,7 @@ func TestKindsOfParts(t *testing.T) {
 				f.Fail(n, "too many names")
 			}
 		})
-		long := Object([]Field{{"names", names, "Names."}, {"wild", Boolean(&p.Wild), "Wild."}, {"home", Address(&p.Home), "Home."}, {"nick", Name(&p.Nick), "Nick."}})
+		long := Object([]Field{{"names", names, "Names."}, {"wild", Boolean(&p.Wild), "Wild."}, {"home", URL(&p.Home), "Home."}, {"nick", Name(&p.Nick), "Nick."}})
 		return []Field{{"pet", ListOrObject(names, long, "a list of names or an object", func() bool { return p.Wild }), "A pet."}}
 	})
 	check := func(c *Config, f *jsonc.File, root jsonc.Node) {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"slices"
 
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
@@ -14,7 +15,7 @@ import (
 // disabled upstreams, keeps references as they are written and hides secrets.
 func (c *Config) Show() []byte {
 	c = cmp.Or(c.unchanged, c)
-	return indent(show(append([]Field{c.schemas()}, c.sections()...)))
+	return indent(show(append(c.profiles(), c.sections()...)))
 }
 
 // ShowTo is Show for a caller who may use only what the rules grant: it has the granted
@@ -24,9 +25,9 @@ func (c *Config) ShowTo(rules policy.Rules) []byte {
 	if rules == nil {
 		return c.Show()
 	}
-	schemas := object{}
+	profiles := object{}
 	for _, p := range c.Profiles {
-		if !rules.HasSchema(p.Name) {
+		if !rules.HasProfile(p.Name) {
 			continue
 		}
 		servers := object{}
@@ -35,9 +36,9 @@ func (c *Config) ShowTo(rules policy.Rules) []byte {
 				servers = append(servers, pair{u.Name, u.showTo(extent == policy.Everything)})
 			}
 		}
-		schemas = append(schemas, pair{p.Name, object{{"mcpServers", servers}}})
+		profiles = append(profiles, pair{p.Name, object{{"mcpServers", servers}}})
 	}
-	return indent(object{{"schemas", schemas}})
+	return indent(object{{ProfileKeys[0], profiles}})
 }
 
 func (u Upstream) showTo(isWhole bool) object {
@@ -140,11 +141,11 @@ func (h Hooks) Schema() []byte {
 	}
 	file = append(file, describe(h.defaults().fields(&profile))...)
 	return indent(append(file,
-		requireOne(append([]string{"schemas"}, ServerKeys...)),
+		requireOne(slices.Concat(ProfileKeys, ServerKeys)),
 		pair{"$defs", object{
 			{"name", anyNameRule},
 			{"serverName", serverNameRule},
-			{"schema", append(describe(profile.fields()), requireOne(ServerKeys))},
+			{"profile", append(describe(profile.fields()), requireOne(ServerKeys))},
 			{"server", append(describe(upstream.fields()), requireOne([]string{"command", "url"}))},
 		}},
 	))

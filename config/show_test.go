@@ -71,6 +71,19 @@ func TestShowHidesPlainValues(t *testing.T) {
 	}
 }
 
+// TestProfilesIsSchemas: a file is shown in the same way, whichever key holds its profiles.
+func TestProfilesIsSchemas(t *testing.T) {
+	const text = `{"KEY": {"work": {"expose": "flat", "mcpServers": {"a": {"command": "x"}}}, "off": {"enabled": false, "mcpServers": {}}}}`
+	schemas := mustParse(t, strings.Replace(text, "KEY", "schemas", 1))
+	profiles := mustParse(t, strings.Replace(text, "KEY", "profiles", 1))
+	if got, want := string(profiles.Show()), string(schemas.Show()); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if want := `"schemas": {`; !strings.Contains(string(profiles.Show()), want) {
+		t.Errorf("%s is not in %s", want, profiles.Show())
+	}
+}
+
 // validator checks files against the JSON Schema.
 func validator(t *testing.T) func(data []byte) error {
 	t.Helper()
@@ -113,7 +126,7 @@ func TestSchema(t *testing.T) {
 	}
 	for _, name := range []string{
 		"command_and_url", "durations", "env_must_be_strings", "expose", "limits_section", "list_elements", "logging_section", "no_shape",
-		"names", "schema_names", "schemas_empty", "server_section", "stdio_falls_back", "two_shapes", "urls", "wrong_types",
+		"names", "profiles_and_schemas", "schema_names", "schemas_empty", "server_section", "stdio_falls_back", "two_shapes", "urls", "wrong_types",
 	} {
 		data, err := os.ReadFile(filepath.Join("testdata", "bad", name+".jsonc"))
 		if err != nil {

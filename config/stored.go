@@ -71,7 +71,7 @@ func (x *expansion) readStored(p reference.Part) (string, error) {
 	switch {
 	case x.isDry:
 		return "", nil
-	case p.Store == reference.File:
+	case p.Place == reference.File:
 		return x.readSecret(p.Name)
 	}
 	return x.Secrets.Get(x.ctx, p.Name)
@@ -126,7 +126,7 @@ func (r *reader) warnFile(n jsonc.Node) {
 	}
 	parts, _ := reference.Split(n.Text()) // a mistake is reported elsewhere
 	for _, p := range parts {
-		if p.Store != reference.File {
+		if p.Place != reference.File {
 			continue
 		}
 		path := r.environment.secretPath(p.Name)

@@ -131,9 +131,9 @@ func (c *Config) PinCommand(arguments ...string) string {
 }
 
 // reviewCommand returns the command that shows what waits for a review.
-func (c *Config) reviewCommand(schema, server string) string {
-	if schema != "default" {
-		return c.PinCommand(server, "--schema", schema, "--diff")
+func (c *Config) reviewCommand(profile, server string) string {
+	if profile != "default" {
+		return c.PinCommand(server, "--schema", profile, "--diff")
 	}
 	return c.PinCommand(server, "--diff")
 }

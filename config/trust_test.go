@@ -99,7 +99,7 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// The review command names the config and the schema if that is necessary.
+// The review command names the config and the profile if that is necessary.
 func TestReviewCommand(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "mcpx.json")

@@ -79,9 +79,10 @@ func (r *reader) check(n jsonc.Node, s string, checks ...check) bool {
 func (r *reader) config(root jsonc.Node, c *Config) {
 	top := r.environment.defaultProfile("default")
 	r.object(root, c.fields(&top))
-	used := r.oneOf(root, append([]string{"schemas"}, ServerKeys...))
+	used := r.oneOf(root, slices.Concat(ProfileKeys, ServerKeys))
 	c.Stdio.Encoding = "utf8" // or utf-8, which is the same
-	if used != "schemas" {
+	hasProfiles := slices.Contains(ProfileKeys, used)
+	if !hasProfiles {
 		r.prefix(root, &top)
 		c.Profiles = []Profile{top}
 	}
@@ -90,8 +91,8 @@ func (r *reader) config(root jsonc.Node, c *Config) {
 		check(c, r.File, root)
 	}
 	for _, key := range []string{"expose", "prefix", "flat_wait"} {
-		if m, ok := root.Member(key); ok && used == "schemas" {
-			r.Fail(m.Name, "has no effect next to schemas; move it into a schema")
+		if m, ok := root.Member(key); ok && hasProfiles {
+			r.Fail(m.Name, "has no effect next to %s; move it into a profile", used)
 		}
 	}
 }
@@ -124,21 +125,21 @@ func (r *reader) oneOf(n jsonc.Node, keys []string) string {
 	return used[0].Key
 }
 
-// profiles returns the kind of the object with all schemas.
+// profiles returns the kind of the object with all profiles.
 func profiles(p *[]Profile) Kind {
 	return Kind{
 		schema: object{
 			{"type", "object"},
 			{"minProperties", 1},
 			{"propertyNames", object{anyName}},
-			{"additionalProperties", object{{"$ref", "#/$defs/schema"}}},
+			{"additionalProperties", object{{"$ref", "#/$defs/profile"}}},
 		},
 		read: func(r *reader, n jsonc.Node) {
-			if !r.is(n, '{', "object of schemas") {
+			if !r.is(n, '{', "object of profiles") {
 				return
 			}
 			if len(n.Members()) == 0 {
-				r.Fail(n, `no schemas; write {"default": {"mcpServers": {}}}`)
+				r.Fail(n, `no profiles; write {"default": {"mcpServers": {}}}`)
 			}
 			for _, m := range n.Members() {
 				*p = append(*p, r.profile(m))
@@ -168,7 +169,7 @@ func (r *reader) prefix(n jsonc.Node, p *Profile) {
 		}
 	}
 	if m, ok := n.Member("prefix"); ok && !p.Prefix && enabled > 1 {
-		r.Fail(m.Value, "false needs a single server, and %d are enabled; give each its own schema, or leave prefix out", enabled)
+		r.Fail(m.Value, "false needs a single server, and %d are enabled; give each its own profile, or leave prefix out", enabled)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestHTTPSessionBelongsToItsClient: a session works only with its ID, schema and
+// TestHTTPSessionBelongsToItsClient: a session works only with its ID, profile and
 // credential. DELETE ends it with its streams and calls, and the log never shows the ID.
 func TestHTTPSessionBelongsToItsClient(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestHTTPSessionBelongsToItsClient(t *testing.T) {
 	}{
 		{"no ID", "/mcp", "", "", 400},
 		{"an invented ID", "/mcp", "AAAAAAAAAAAAAAAAAAAAAAAAAA", "", 404},
-		{"another schema", "/mcp/other", c.session, "", 404},
+		{"another profile", "/mcp/other", c.session, "", 404},
 		{"another credential", "/mcp", c.session, "someone else", 404},
 	} {
 		stranger := s.caller("")
@@ -33,7 +33,7 @@ func TestHTTPSessionBelongsToItsClient(t *testing.T) {
 		}
 	}
 	for _, method := range []string{"POST", "GET"} {
-		c.try(method, "/mcp/default", pingLine).want(t, "its schema by name: "+method, 200, "")
+		c.try(method, "/mcp/default", pingLine).want(t, "its profile by name: "+method, 200, "")
 	}
 	standing, call := c.listen(), c.sendRequest("tools/call", execParams("a", "sleep", `{"ms":3600000}`))
 	if n := s.sessions(t, ""); n != 1 {

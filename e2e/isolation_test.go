@@ -8,8 +8,8 @@ import (
 )
 
 // TestIsolation: with "isolation": "client" a client has an upstream session of its own.
-// It starts with the first call, is replaced when it dies, receives what the client
-// tells upstreams, and ends with the client.
+// It starts with the first call, is replaced when it dies, receives the notifications that
+// the client sends to upstreams, and ends with the client.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
 	own := mcptest.Upstream(t, "-full", "-report")

@@ -215,19 +215,19 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// TestReloadSchemas: schemas come and go. A client session goes on if its schema stays, and
+// TestReloadProfiles: profiles come and go. A client session goes on if its profile stays, and
 // new sessions get the new list of servers.
-func TestReloadSchemas(t *testing.T) {
+func TestReloadProfiles(t *testing.T) {
 	t.Parallel()
 	a, b := mcptest.Upstream(t), mcptest.Upstream(t)
-	schemas := func(names map[string]any) map[string]any {
+	profiles := func(names map[string]any) map[string]any {
 		all := map[string]any{}
 		for name, servers := range names {
 			all[name] = map[string]any{"mcpServers": servers}
 		}
 		return map[string]any{"schemas": all}
 	}
-	s := serveHTTP(t, schemas(map[string]any{"one": map[string]any{"a": a}, "two": map[string]any{"a": a}}), options{})
+	s := serveHTTP(t, profiles(map[string]any{"one": map[string]any{"a": a}, "two": map[string]any{"a": a}}), options{})
 	one, two := s.client("/mcp/one"), s.client("/mcp/two")
 	tools := one.result("tools/list", "{}")
 	streams := []*exchange{
@@ -240,7 +240,7 @@ func TestReloadSchemas(t *testing.T) {
 	}
 	two.exec("a", "echo", `{"text":"hi"}`)
 
-	s.reload(schemas(map[string]any{"one": map[string]any{"a": a, "b": b}, "three": map[string]any{"b": b}}))
+	s.reload(profiles(map[string]any{"one": map[string]any{"a": a, "b": b}, "three": map[string]any{"b": b}}))
 	if got := one.exec("b", "echo", `{"text":"hi"}`); got != "hi" {
 		t.Errorf("a new server in an open session: %s", got)
 	}
@@ -251,9 +251,9 @@ func TestReloadSchemas(t *testing.T) {
 		t.Errorf("tools/list of a new session: %s", clip(got))
 	}
 	if got := s.client("/mcp/three").exec("b", "echo", `{"text":"hi"}`); got != "hi" {
-		t.Errorf("a new schema: %s", got)
+		t.Errorf("a new profile: %s", got)
 	}
-	two.try(http.MethodPost, "/mcp/two", `{"jsonrpc":"2.0","id":1,"method":"ping"}`).want(t, "a schema that was removed", http.StatusNotFound, `there is no schema \"two\"; schemas: one, three`)
+	two.try(http.MethodPost, "/mcp/two", `{"jsonrpc":"2.0","id":1,"method":"ping"}`).want(t, "a profile that was removed", http.StatusNotFound, `there is no profile \"two\"; profiles: one, three`)
 	for _, stream := range streams {
 		stream.waitEnd()
 	}

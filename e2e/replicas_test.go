@@ -15,7 +15,7 @@ func sessionKey(b byte) string {
 	return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, seal.KeyBytes))
 }
 
-// keyed returns a run of mcpx-sse with two schemas and these session keys.
+// keyed returns a run of mcpx-sse with two profiles and these session keys.
 func keyed(t *testing.T, keys ...string) *site {
 	t.Helper()
 	config := map[string]any{
@@ -54,7 +54,7 @@ func TestSealedSessions(t *testing.T) {
 		{"truncated", "/mcp", c.session[:len(c.session)-8], ""},
 		{"expired", "/mcp", expired, ""},
 		{"of another key", "/mcp", keyed(t, sessionKey(2)).client("/mcp").session, ""},
-		{"of another schema", "/mcp/other", c.session, ""},
+		{"of another profile", "/mcp/other", c.session, ""},
 		{"of another sender", "/mcp", c.session, "someone else"},
 	} {
 		for _, s := range []*site{first, second} {

@@ -71,7 +71,7 @@ func storedConfig(t *testing.T) map[string]any {
 	return config
 }
 
-// statusOf returns the state and the stderr of a server in /status, schema default.
+// statusOf returns the state and the stderr of a server in /status, profile default.
 func statusOf(t *testing.T, text, server string) (state string, stderr []string) {
 	t.Helper()
 	var status struct {

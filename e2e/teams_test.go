@@ -18,10 +18,10 @@ import (
 	"mcpx/internal/parts/signin/signintest"
 )
 
-// team is a config with two schemas, three named tokens and an issuer, whose audience is
+// team is a config with two profiles, three named tokens and an issuer, whose audience is
 // mcpx.
 func team(t *testing.T, issuer *callerstest.Issuer) map[string]any {
-	config := threeSchemas(t)
+	config := threeProfiles(t)
 	config["server"] = map[string]any{
 		"public_url": "https://mcpx.example.com",
 		"auth": map[string]any{
@@ -39,7 +39,7 @@ func team(t *testing.T, issuer *callerstest.Issuer) map[string]any {
 	return config
 }
 
-// as returns a client of a schema with a token.
+// as returns a client of a profile with a token.
 func (s *site) as(token, path string) *caller {
 	s.t.Helper()
 	c := s.caller(path)
@@ -85,7 +85,7 @@ func TestTeamTokens(t *testing.T) {
 		t.Errorf("without the scope: %d %v", x.status, x.header)
 	}
 	c.token = "token-of-ci"
-	c.try("POST", "/mcp/default", initializeLine("2025-11-25", "{}")).want(t, "ci on default", http.StatusNotFound, `schemas: work`)
+	c.try("POST", "/mcp/default", initializeLine("2025-11-25", "{}")).want(t, "ci on default", http.StatusNotFound, `profiles: work`)
 }
 
 // TestTeamSees: callers see and reach only what their rules grant, on every route.
@@ -129,7 +129,7 @@ func TestTeamSees(t *testing.T) {
 	}
 	ci.try("GET", "/console/work/tool?server=a&tool=echo", "").want(t, "a granted tool in the console", http.StatusOK, "echo")
 	ci.try("GET", "/console/work/tool?server=a&tool=crash", "").want(t, "a hidden tool in the console", http.StatusNotFound, "no such tool")
-	ci.try("GET", "/console/default/server?server=a", "").want(t, "a hidden schema in the console", http.StatusNotFound, "schemas: work")
+	ci.try("GET", "/console/default/server?server=a", "").want(t, "a hidden profile in the console", http.StatusNotFound, "profiles: work")
 	if got := ci.try("GET", "/console/work/server?server=a", "").body; strings.Contains(got, "-full") {
 		t.Errorf("the console shows the config: %s", got)
 	}

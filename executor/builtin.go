@@ -69,11 +69,16 @@ func newBuiltin(tools []BuiltinTool) builtin {
 const readResultName = "read_result"
 
 // readResultHelp also teaches select and references, since models read it only when they
-// have a kept result.
-const readResultHelp = `Read part of a kept result; select (also in exec) is "id, user.login where n > 5 limit 9"; {"$r": "r7/items/0/id"} in any arguments stands for that part. ` +
-	`select picks fields and rows: "number, title, user.login where state = open and comments > 5 limit 20", "count where …", "* where …", "labels[].name", or /RE2/ for matching lines or values. ` +
-	`path is a JSON Pointer (* = every) or items[3].title; grep is RE2, context adds lines around a match; offset and limit count bytes, with grep matches; a negative offset counts from the end. ` +
-	`{"$r": "r7", "select": "email where city = Berlin"} stands for an array of these values.`
+// have a kept result. Each form has a line.
+const readResultHelp = `Read part of a kept result; select (also in exec) is "id, user.login where n > 5 limit 9"; {"$r": "r7/items/0/id"} in any arguments stands for that part.
+offset, limit: bytes; a negative offset counts from the end
+path: a JSON Pointer (* = every), or items[3].title
+grep: RE2; before, after or context: lines around a match; offset and limit count matches, a negative offset from the end
+select: number, user.login as who, labels[].name where state = open and (n > 5 or city in (Rome, "New York")) order by n desc limit 20
+select: * where name ~ part; count where …; sum amount, min day, max day, avg amount by stage
+select: /RE2/ for matching lines or values; count by status from /(\d+) (\S+)/ as status, path makes rows of lines
+{"$r": "r7", "select": "email where id in {\"$r\": \"r3\", \"select\": \"id\"}"}: an array of these values
+{"$r": "r3", "lines": "5-9"}, {"$r": "r3", "match": "/RE2/"}, {"$r": "r3", "replace": ["old", "new", 1]}: part of a text`
 
 // coreTools are the tools that do not belong to a part. Flat mode does not list those for long
 // results and for tools: its clients see all tools and get all results in full.
@@ -81,7 +86,7 @@ func coreTools() []BuiltinTool {
 	return []BuiltinTool{
 		{
 			Name: readResultName, Description: readResultHelp,
-			Schema: `{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","default":0},"limit":{"type":"integer","minimum":1},"path":{"type":"string"},"grep":{"type":"string"},"context":{"type":"integer","minimum":0,"maximum":20},"select":{"type":"string"}},"required":["id"]}`,
+			Schema: `{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","default":0},"limit":{"type":"integer","minimum":1},"path":{"type":"string"},"grep":{"type":"string"},"context":{"type":"integer","minimum":0,"maximum":20},"before":{"type":"integer","minimum":0,"maximum":20},"after":{"type":"integer","minimum":0,"maximum":20},"select":{"type":"string"}},"required":["id"]}`,
 			Call:   readResult,
 		},
 		{
@@ -142,18 +147,22 @@ func TextResult(text string, notes ...string) []byte {
 
 func readResult(ctx context.Context, e *Executor, c Call, arguments []byte) (string, error) {
 	q := results.Query{
-		ID:      text(arguments, "id"),
-		Offset:  Integer(arguments, "offset", 0),
-		Limit:   Integer(arguments, "limit", 0),
-		Path:    text(arguments, "path"),
-		Grep:    text(arguments, "grep"),
-		Context: Integer(arguments, "context", 0),
-		Select:  c.selection, // next to "arguments"
+		ID:     text(arguments, "id"),
+		Offset: Integer(arguments, "offset", 0),
+		Limit:  Integer(arguments, "limit", 0),
+		Path:   text(arguments, "path"),
+		Grep:   text(arguments, "grep"),
+		Before: Integer(arguments, "before", Integer(arguments, "context", 0)),
+		After:  Integer(arguments, "after", Integer(arguments, "context", 0)),
+		Select: c.selection, // next to "arguments"
 	}
 	if fields := text(arguments, "select"); strings.TrimSpace(fields) != "" {
 		var err error
 		if q.Select, err = selection.Parse(fields); err != nil {
 			return "", &badCall{err.Error()}
+		}
+		if q.Select, err = e.bind(ctx, &c, q.Select); err != nil {
+			return "", err
 		}
 	}
 	return e.results.Read(ctx, ownerOf(c.Client), q)

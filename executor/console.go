@@ -28,6 +28,9 @@ func (e *Executor) Preview(ctx context.Context, result []byte, fields string) (p
 	if err != nil {
 		return p, err
 	}
+	if q, err = shown.Bind(ctx, "", q, maxReferenceBytes); err != nil {
+		return p, err
+	}
 	r, err := shown.Open(ctx, "", result, q)
 	if err != nil {
 		return p, err
@@ -42,7 +45,7 @@ func (e *Executor) Preview(ctx context.Context, result []byte, fields string) (p
 }
 
 // read returns the texts of a result, and their tokens.
-func read(ctx context.Context, s *results.Store, result []byte) (tokens int, text string, err error) {
+func read(ctx context.Context, s *results.Table, result []byte) (tokens int, text string, err error) {
 	r, err := s.Open(ctx, "", result, nil)
 	if err != nil {
 		return 0, "", err

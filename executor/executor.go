@@ -34,7 +34,7 @@ type Executor struct {
 	settings  atomic.Pointer[settings]
 	log       zerolog.Logger
 	observers Observers
-	results   *results.Store
+	results   *results.Table
 	builtin   builtin
 	signIn    SignIn
 	gates     []Gate
@@ -245,6 +245,9 @@ func (e *Executor) prepare(ctx context.Context, c *Call) error {
 	}
 	c.setNames(u, t)
 	if err := c.readSelect(t); err != nil {
+		return err
+	}
+	if c.selection, err = e.bind(ctx, c, c.selection); err != nil {
 		return err
 	}
 	if c.arguments, err = e.arguments(ctx, c, u, t); err != nil {

@@ -300,7 +300,7 @@ func TestEveryCallIsOneEvent(t *testing.T) {
 		if row.want.BytesOut < 0 {
 			row.want.BytesOut = len(result)
 		}
-		row.want.Schema = "default"
+		row.want.Profile = "default"
 		if !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%s: event %+v, want %+v (%v)", row.name, got, row.want, err)
 		}
@@ -351,9 +351,9 @@ func TestAnObserverThatPanics(t *testing.T) {
 	}
 }
 
-// The one who waits for a start and gives up hears of that, and not of a server
+// A caller that cancels while a server starts gets an error about that, and not about a server
 // that is unavailable for no reason.
-func TestGivingUpOnAStartIsCanceled(t *testing.T) {
+func TestCancelDuringAStart(t *testing.T) {
 	b := start(t, nil, newUpstream(t, "a", "-silent", "initialize"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

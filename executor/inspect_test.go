@@ -49,7 +49,7 @@ func TestInspect(t *testing.T) {
 	if want := head + "; Read before you write.\necho(text: string, times?: integer /*>=1*/): Say it again\narguments(): Show the arguments as they came\n"; err != nil || !strings.HasPrefix(text, want) {
 		t.Errorf("got %s, %v, want it to begin with %s", text, err, want)
 	}
-	// mcpx's own tools are told in full sentences.
+	// mcpx's own tools are described in full sentences.
 	text, err = b.Inspect(t.Context(), nil, "mcpx", "")
 	if want := regexp.MustCompile(`^mcpx: 4 tools
 read_result\(id: string, offset\?: integer .*, path\?: string, grep\?: string, context\?: integer .*, select\?: string\): .+ select .+ {"\$r": .+

@@ -18,7 +18,7 @@ type Observers []Observer
 
 // Event reports the end of a call, or of another request to an upstream.
 type Event struct {
-	Schema, Client, Request, Server, Tool string
+	Profile, Client, Request, Server, Tool string
 
 	Caller            string // the name of the caller; empty for one without a name
 	Program           upstream.Program
@@ -48,6 +48,6 @@ func (o Observer) observe(e Event, log *zerolog.Logger) {
 
 // observe passes the event of a call to the observers.
 func (e *Executor) observe(event Event) {
-	event.Schema = e.settings.Load().profile.Name
+	event.Profile = e.settings.Load().profile.Name
 	e.observers.Observe(event, &e.log)
 }

@@ -57,7 +57,7 @@ type place struct {
 
 // resolve replaces the references in the arguments. It returns an error for a reference that
 // leads nowhere. It waits until there is room for the work.
-func (r *resolver) resolve(ctx context.Context, s *results.Store, client string, arguments []byte) ([]byte, error) {
+func (r *resolver) resolve(ctx context.Context, s *results.Table, client string, arguments []byte) ([]byte, error) {
 	d, err := r.read(arguments, nil)
 	if err != nil || len(r.found) == 0 {
 		return arguments, err
@@ -76,7 +76,34 @@ func (r *resolver) resolve(ctx context.Context, s *results.Store, client string,
 	if err != nil {
 		return nil, r.found[slices.Index(all, failed)].problem(err)
 	}
+	for _, ref := range r.found {
+		ref.unwrap(r.input)
+	}
 	return d.replaced(), nil
+}
+
+// unwrap replaces a selection of one scalar by that scalar, where the schema wants one.
+func (ref *pendingReference) unwrap(input *schema.Schema) {
+	if ref.Select == nil || rawjson.Kind(ref.Value) != '[' {
+		return
+	}
+	var types []string
+	for _, s := range schemasAt(input, ref.path) {
+		types = append(types, schema.Types(s.Get("type"))...)
+	}
+	if len(types) == 0 || slices.Contains(types, "array") || len(types) == 1 && types[0] == "object" {
+		return
+	}
+	var only []byte
+	count := 0
+	for only = range rawjson.Elements(ref.Value) {
+		if count++; count > 1 {
+			return
+		}
+	}
+	if kind := rawjson.Kind(only); count == 1 && kind != '{' && kind != '[' {
+		ref.Value = only
+	}
 }
 
 // problem returns the error for a reference.
@@ -117,9 +144,8 @@ func isSound(value []byte) bool {
 
 // visit finds the references in a value of a document.
 func (r *resolver) visit(d *document, n rawjson.Node, path []string) error {
-	text, query, ok := readReference(n)
-	if ok && !declares(r.input, path) {
-		ref, err := r.add(text, query, path)
+	if written, ok := readReference(n); ok && !declares(r.input, path) {
+		ref, err := r.add(written, path)
 		d.places = append(d.places, place{node: n, reference: ref})
 		return err
 	}
@@ -157,45 +183,29 @@ func (r *resolver) visitString(d *document, n rawjson.Node, path []string) error
 	return err
 }
 
-// add adds a reference with its query.
-func (r *resolver) add(text, query string, path []string) (*pendingReference, error) {
-	ref := &pendingReference{results.Reference{Text: text}, path}
+// add adds a reference.
+func (r *resolver) add(w writtenReference, path []string) (*pendingReference, error) {
+	ref := &pendingReference{results.Reference{Text: w.text}, path}
 	if r.found = append(r.found, ref); len(r.found) > maxReferences {
 		return nil, ref.problem(fmt.Errorf("a call may have %d references at most", maxReferences))
 	}
-	if query == "" {
-		return ref, nil
-	}
 	var err error
-	if ref.Select, err = selection.Parse(query); err != nil {
+	if ref.Part, err = w.part(); err != nil {
 		return nil, ref.problem(err)
 	}
-	if ref.Select.Pattern != "" {
-		return nil, ref.problem(errors.New("a reference cannot have a pattern; select fields"))
+	if w.query == "" {
+		return ref, nil
+	}
+	if ref.Select, err = selection.Parse(w.query); err != nil {
+		return nil, ref.problem(err)
+	}
+	switch {
+	case ref.Part != nil:
+		return nil, ref.problem(errors.New("select cannot be combined with lines, match and replace"))
+	case ref.Select.Pattern != "": // the lines that match
+		ref.Part, ref.Select = &results.TextPart{Match: "/" + ref.Select.Pattern + "/"}, nil
 	}
 	return ref, nil
-}
-
-// readReference reads an object whose only members are $r and, perhaps, select, both
-// strings.
-func readReference(n rawjson.Node) (reference, query string, ok bool) {
-	if n.Kind() != '{' || n.Len() > 2 {
-		return "", "", false
-	}
-	for key, value := range n.Members() {
-		text, isString := value.String()
-		switch {
-		case !isString:
-			return "", "", false
-		case key == referenceKey:
-			reference, ok = text, true
-		case key == "select":
-			query = text
-		default:
-			return "", "", false
-		}
-	}
-	return reference, query, ok
 }
 
 // declares reports whether a schema declares a property $r for the object at a path, which

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"mcpx/executor/listing"
+	"mcpx/executor/results"
 	"mcpx/executor/validate"
 	"mcpx/internal/nearest"
 	"mcpx/internal/rawjson"
@@ -135,6 +137,24 @@ func (c *Call) readSelect(t *lists.Tool) error {
 	}
 	c.selection = q
 	return nil
+}
+
+// bind returns a select with the values of its references. It waits until there is room for the
+// work. q may be nil.
+func (e *Executor) bind(ctx context.Context, c *Call, q *selection.Query) (*selection.Query, error) {
+	if q == nil {
+		return nil, nil
+	}
+	bound, err := e.results.Bind(ctx, ownerOf(c.Client), q, maxReferenceBytes)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, results.ErrLong):
+		return nil, &badCall{fmt.Sprintf("select: the references of a call may have %d MiB at most", maxReferenceBytes>>20)}
+	case err != nil:
+		return nil, &badCall{err.Error()}
+	}
+	return bound, nil
 }
 
 // object returns the object in an arguments value, which may be written as a JSON string.

@@ -130,7 +130,7 @@ func TestRepair(t *testing.T) {
 		{"an alias inside arguments", `{@,"tool_name":"strict","arguments":{"args":{"path":"a"}}}`, "error: arguments.path: required\narguments.args: unknown property; known: path\n" + signStrict},
 		{"a parameter of another case", `{@,"tool_name":"read","Path":"a"}`, `error: arguments: "Path" is not a parameter of the tool; did you mean "path"?` + "\n" + signRead},
 		{"a parameter beside arguments", `{@,"tool_name":"read","arguments":{"path":"a"},"tail":5}`, `error: arguments: "tail" is next to "arguments"; put it inside "arguments"` + "\n" + signRead},
-		{"a misspelt parameter beside arguments", `{@,"tool_name":"read","arguments":{"path":"a"},"tial":5}`, `error: arguments: "tial" is next to "arguments"; put it inside "arguments"` + "\n" + signRead},
+		{"a misspelled parameter beside arguments", `{@,"tool_name":"read","arguments":{"path":"a"},"tial":5}`, `error: arguments: "tial" is next to "arguments"; put it inside "arguments"` + "\n" + signRead},
 		{"an alias beside arguments", `{@,"tool_name":"read","arguments":{"path":"a"},"args":{"tail":5}}`, `error: arguments: "args" is next to "arguments"; put it inside "arguments"` + "\n" + signRead},
 
 		// What is no object and spells none.

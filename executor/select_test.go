@@ -53,9 +53,9 @@ func TestSelect(t *testing.T) {
 		{"values of JSON", `{"structuredContent":{"a":["zoe","al"]}}`, `,"select":"/z/"`,
 			text("/a/0: zoe\n[matches 1-1 of 1 in 2 values; end]\nfull result: r7 (HOW tokens)") + `]}`},
 		{"a text without a pattern", `{"content":[{"type":"text","text":"plain"}]}`, `,"select":"a"`,
-			text("plain") + `,{"type":"text","text":"note: select ignored, because the result is not JSON; /pattern/ selects the lines that match"}]}`},
+			text("plain") + `,{"type":"text","text":"note: select ignored, because the result is not JSON; /pattern/ selects the lines that match, /(\\d+) (\\S+)/ as a, b makes rows of them"}]}`},
 		{"only an image", `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}`, `,"select":"a"`,
-			`{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"text","text":"note: select ignored, because the result is not JSON; /pattern/ selects the lines that match"}]}`},
+			`{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"text","text":"note: select ignored, because the result is not JSON; /pattern/ selects the lines that match, /(\\d+) (\\S+)/ as a, b makes rows of them"}]}`},
 		{"an error is never selected from", `{"content":[{"type":"text","text":"{\"a\":1}"}],"isError":true}`, `,"select":"b"`, text(`{"a":1}`) + `],"isError":true}`},
 		{"nothing to select from", `{"content":[]}`, `,"select":"b"`, `{"content":[]}`},
 		{"an empty select", `{"content":[],"n":1.0}`, `,"select":" "`, `{"content":[],"n":1.0}`},
@@ -74,7 +74,7 @@ func TestSelect(t *testing.T) {
 func TestSelectIsCheckedBeforeTheCall(t *testing.T) {
 	b := start(t, nil, newUpstream(t, "a", "-count-calls"))
 	for more, want := range map[string]string{
-		`,"select":"id titel"`:       `error: select: at character 4: expected ",", "where", "limit" or the end, found "titel"; example: `,
+		`,"select":"id titel"`:       `error: select: at character 4: expected ",", "as", "by", "from", "where", "order by", "limit" or the end, found "titel"; select has FIELDS `,
 		`,"select":5`:                "error: select: expected string, got number 5",
 		`,"select":["id",5]`:         "error: select: expected string, got array",
 		`,"select":"a","select":"b"`: `error: "select" is given twice`,
@@ -123,6 +123,8 @@ func TestReferences(t *testing.T) {
 	b.call(t, raw(issueList, `,"select":"count"`))
 	b.call(t, raw(`{"content":[{"type":"text","text":"just \"text\"\n"}]}`, `,"select":"/x/"`))
 	b.call(t, raw(`{"structuredContent":{"text":"{\"$r\":\"r1/total\"}"}}`, `,"select":"count"`))
+	b.call(t, raw(`{"content":[{"type":"text","text":"one\ntwo\r\nthree\nfour"}]}`, `,"select":"/x/"`))
+	b.call(t, raw(`{"structuredContent":[{"name":"bob"},{"name":"cy"}]}`, `,"select":"count"`))
 	for _, test := range []struct{ name, tool, arguments, want string }{
 		{"a value keeps its digits", "arguments", `{"x":[{"$r":"r1/items/0/id"}, 1.0]}`, `{"x":[12345678901234567890, 1.0]}`},
 		{"every value", "arguments", `{"x":{"$r":"r1/items/*/user/login"}}`, `{"x":["ann","bob","cy"]}`},
@@ -144,10 +146,32 @@ func TestReferences(t *testing.T) {
 		{"not a reference: not a string", "arguments", `{"x":{"$r":1}}`, `{"x":{"$r":1}}`},
 		{"a wrong type is refused", "echo", `{"text":"x","times":{"$r":"r1/items/0/title"}}`, `error: arguments.times: expected integer, got string "A"`},
 		{"a pointer that leads nowhere", "arguments", `{"a":{"b":[{"$r":"r1/itms/0"}]}}`, `error: arguments.a.b[0]: reference "r1/itms/0": no "itms" here; there are total, items`},
-		{"an unknown handle", "arguments", `{"a":{"$r":"r9/x"}}`, `error: arguments.a: reference "r9/x": no result "r9": kept are r1, r2, r3; call the tool again for others`},
+		{"an unknown handle", "arguments", `{"a":{"$r":"r9/x"}}`, `error: arguments.a: reference "r9/x": no result "r9": kept are r1, r2, r3, r4, r5; call the tool again for others`},
 		{"an unknown field", "arguments", `{"a":{"$r":"r1","select":"login"}}`, `error: arguments.a: reference "r1": select: no row has "login"; fields: id, title, user`},
 		{"a bad select", "arguments", `{"a":{"$r":"r1","select":"a b"}}`, `error: arguments.a: reference "r1": select: at character 3: expected `},
-		{"a pattern", "arguments", `{"a":{"$r":"r1","select":"/x/"}}`, `error: arguments.a: reference "r1": a reference cannot have a pattern; select fields`},
+		{"a pattern", "arguments", `{"a":{"$r":"r2","select":"/T.xt/"}}`, `error: arguments.a: reference "r2": no line matches /T.xt/; the text has 1 line`},
+		{"lines", "arguments", `{"a":{"$r":"r4","lines":"2-3"},"b":{"$r":"r4","lines":2},"c":{"$r":"r4","lines":"3-"}}`, `{"a":"two\u000d\nthree","b":"two","c":"three\nfour"}`},
+		{"lines past the end", "arguments", `{"a":{"$r":"r4","lines":"3-9"}}`, `error: arguments.a: reference "r4": lines 3-9: the text has 4 lines`},
+		{"bad lines", "arguments", `{"a":{"$r":"r4","lines":"x"}}`, `error: arguments.a: reference "r4": "lines" is "x"; use "5", "5-9" or "5-"`},
+		{"matching lines", "arguments", `{"a":{"$r":"r4","match":"/^t/"},"b":{"$r":"r4","select":"/o$/"}}`, `{"a":"two\nthree","b":"two"}`},
+		{"no matching lines", "arguments", `{"a":{"$r":"r4","match":"/x/"}}`, `error: arguments.a: reference "r4": no line matches /x/; the text has 4 lines`},
+		{"a bad pattern", "arguments", `{"a":{"$r":"r4","match":"/(/"}}`, `error: arguments.a: reference "r4": not an RE2 pattern: `},
+		{"an empty pattern", "arguments", `{"a":{"$r":"r4","match":""}}`, `error: arguments.a: reference "r4": "match" is a pattern like "/regex/"`},
+		{"a text is replaced", "arguments", `{"a":{"$r":"r4","replace":["o","0",3]}}`, `{"a":"0ne\ntw0\u000d\nthree\nf0ur"}`},
+		{"a text is replaced in lines", "arguments", `{"a":{"$r":"r4","lines":"1","replace":["one","1"]},"b":{"$r":"r4","match":"^f","replace":["f","F",1]}}`, `{"a":"1","b":"Four"}`},
+		{"a text occurs more often", "arguments", `{"a":{"$r":"r4","replace":["o","0",1]}}`, `error: arguments.a: reference "r4": replace: "o" occurs 3 times, not 1`},
+		{"a bad replacement", "arguments", `{"a":{"$r":"r4","replace":["o"]}}`, `error: arguments.a: reference "r4": "replace" is ["old", "new", N]: a text that occurs N times, and what replaces it`},
+		{"lines and match", "arguments", `{"a":{"$r":"r4","lines":"1","match":"/x/"}}`, `error: arguments.a: reference "r4": "lines" and "match" cannot be combined`},
+		{"lines and select", "arguments", `{"a":{"$r":"r4","lines":"1","select":"a"}}`, `error: arguments.a: reference "r4": select cannot be combined with lines, match and replace`},
+		{"text of JSON", "arguments", `{"a":{"$r":"r1/items/1/title","replace":["B","b",1]},"b":{"$r":"r3","match":"/total/","replace":["total","x",1]}}`, `{"a":"b, b","b":"{\"text\":\"{\\\"$r\\\":\\\"r1/x\\\"}\"}"}`},
+		{"captures", "arguments", `{"a":{"$r":"r4","select":"/^(t)(.*)/ as a, b where a = t"},"n":{"$r":"r4","select":"count from /o/ as o"}}`, `{"a":[{"a":"t","b":"wo"},{"a":"t","b":"hree"}],"n":3}`},
+		{"fields of a text", "arguments", `{"a":{"$r":"r4","select":"a"}}`, `error: arguments.a: reference "r4": the result is not JSON and has no fields; use "lines", "match" or "replace", or select "a from /RE2/ as a"`},
+		{"a sum", "arguments", `{"a":{"$r":"r1","select":"sum id where id < 100"}}`, `{"a":5}`},
+		{"one value where a string is wanted", "typed", `{"l":[{"$r":"r1","select":"user.login where id = 2"}]}`, `typed {"l":["bob"]}`},
+		{"one value where an integer is wanted", "echo", `{"text":{"$r":"r1","select":"title where id = 2"},"times":{"$r":"r1","select":"id where title = C"}}`, "B, bB, bB, b"},
+		{"one value where an array is wanted", "typed", `{"l":{"$r":"r1","select":"user.login where id = 2"}}`, `typed {"l":["bob"]}`},
+		{"values in another result", "arguments", `{"a":{"$r":"r1","select":"title where user.login in {\"$r\":\"r5\",\"select\":\"name\"}"}}`, `{"a":["B, b","C"]}`},
+		{"values in an unknown result", "arguments", `{"a":{"$r":"r1","select":"title where id in {\"$r\":\"r9\"}"}}`, `error: arguments.a: reference "r1": reference "r9" in select: no result "r9": kept are r1, r2, r3, r4, r5; call the tool again for others`},
 		{"a path into a text", "arguments", `{"a":{"$r":"r2/x"}}`, `error: arguments.a: reference "r2/x": r2 is not JSON; {"$r": "r2"} is its whole text`},
 		{"too many", "arguments", `{"a":[` + strings.Repeat(`{"$r":"r1/total"},`, 64) + `{"$r":"r1/total"}]}`, `error: arguments.a[64]: reference "r1/total": a call may have 64 references at most`},
 	} {

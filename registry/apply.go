@@ -8,8 +8,8 @@ import (
 	"mcpx/registry/upstream"
 )
 
-// Apply changes the upstreams to those of a profile. An upstream whose description,
-// filters or time limits have changed keeps its session. Any other change replaces the
+// Apply changes the upstreams to those of a profile. An upstream whose description, filters
+// or time limits have changed keeps its session. Any other change replaces the
 // session: the new one is opened first, and calls in flight may finish on the old one. A
 // registry that stops is not changed.
 func (r *Registry) Apply(p *config.Profile) {
@@ -157,7 +157,8 @@ func (r *Registry) Restart(name string) error {
 	})
 }
 
-// Stop ends the sessions of an upstream. Nothing starts it again, except Start and Restart.
+// Stop ends the sessions of an upstream. Nothing starts it again, except Start and
+// Restart.
 func (r *Registry) Stop(name string) error {
 	return r.control(name, func(s *live.Supervisor) {
 		s.Stop()

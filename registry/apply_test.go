@@ -98,7 +98,7 @@ func TestApplyEndsSlowCalls(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := len(f.Times()); n != 2 {
-			t.Errorf("dialled %d times", n)
+			t.Errorf("dialed %d times", n)
 		}
 	})
 }
@@ -273,7 +273,7 @@ func TestApplyAfterStop(t *testing.T) {
 		r.Apply(registrytest.Profile(newCommand))
 		after(time.Minute)
 		if n := len(f.Times()); n != 1 {
-			t.Errorf("dialled %d times", n)
+			t.Errorf("dialed %d times", n)
 		}
 	})
 }

@@ -15,11 +15,11 @@ import (
 	"mcpx/registry/upstream"
 )
 
-// Go sends a request to an upstream and never waits: if the session is not open yet, a
-// goroutine waits for it. done gets the end once: the result, or an error of Session.Go
-// or *live.Unavailable. A request that was sent is never sent again, with one exception: if
-// the upstream has forgotten the session, it did not run the request. Then Go sends it once
-// more, in a new session.
+// Go sends a request to an upstream and never waits: if the upstream session is not open
+// yet, a goroutine waits for it. done gets the end once: the result, or an error of
+// Session.Go or *live.Unavailable. A request that was sent is never sent again, with one
+// exception: if the upstream has forgotten the session, it did not run the request. Then Go
+// sends it once more, in a new session.
 func (r *Registry) Go(ctx context.Context, server string, q upstream.Request, done rpc.Done) {
 	if r.Tracer == nil {
 		r.send(ctx, server, q, done)

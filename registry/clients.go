@@ -199,7 +199,7 @@ func (r *Registry) Opened(s *live.Session, capabilities []byte) (ready func()) {
 }
 
 // HasUsers implements live.Host. Clients use a shared session even without calls if they have
-// subscriptions, or sessions of their own.
+// subscriptions, or upstream sessions of their own.
 func (r *Registry) HasUsers(s *live.Session) bool {
 	isClients := func(own *live.Session) bool { return own.Owner != nil }
 	isShared := s.Supervisor().Owner() == ""
@@ -225,8 +225,8 @@ func (r *Registry) openSessions(u *live.Upstream) []*live.Session {
 }
 
 // Broadcast sends a client's notification, such as a change of its roots, to all open
-// sessions of the upstreams that it may use. It skips sessions of 2026-07-28, which has no
-// such notifications.
+// sessions of the upstreams that it may use. It skips sessions of 2026-07-28,
+// which has no such notifications.
 func (r *Registry) Broadcast(c upstream.Client, method string, params []byte) {
 	for _, u := range r.Catalog().Upstreams {
 		if !r.mayUse(c, u.Name) {

@@ -102,10 +102,10 @@ func TestStopEndsOwnSessions(t *testing.T) {
 				if lost == nil || !strings.Contains(lost.Error(), "a person has stopped it") {
 					t.Errorf("the call in flight ended with %v", lost)
 				}
-				dialled := len(f.Times())
+				dialed := len(f.Times())
 				for _, c := range []*recorder{ann, bob} {
-					if _, err := call(t.Context(), r, c); err == nil || !strings.Contains(err.Error(), live.HeldReason) || len(f.Times()) != dialled {
-						t.Errorf("a call of %s: %v, dialled %d times", c.id, err, len(f.Times()))
+					if _, err := call(t.Context(), r, c); err == nil || !strings.Contains(err.Error(), live.HeldReason) || len(f.Times()) != dialed {
+						t.Errorf("a call of %s: %v, dialed %d times", c.id, err, len(f.Times()))
 					}
 				}
 				must(t, r.Start("a"))

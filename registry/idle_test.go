@@ -28,11 +28,11 @@ const never = registrytest.Never
 // lazy makes an upstream start on first use.
 func lazy(u *config.Upstream) { u.Start, u.IdleStop = config.StartLazy, 15*time.Minute }
 
-// expect fails unless the upstream is in a state and was dialled so many times.
-func expect(t *testing.T, r *Registry, f *fake, state live.State, dialled int) {
+// expect fails unless the upstream is in a state and was dialed so many times.
+func expect(t *testing.T, r *Registry, f *fake, state live.State, dialed int) {
 	t.Helper()
-	if u := r.Catalog().Upstream("a"); u.State != state || len(f.Times()) != dialled {
-		t.Fatalf("it is %s (%s), and was dialled %d times; want %s and %d", u.State, u.Reason, len(f.Times()), state, dialled)
+	if u := r.Catalog().Upstream("a"); u.State != state || len(f.Times()) != dialed {
+		t.Fatalf("it is %s (%s), and was dialed %d times; want %s and %d", u.State, u.Reason, len(f.Times()), state, dialed)
 	}
 }
 

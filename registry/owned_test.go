@@ -85,7 +85,7 @@ func perUser(u *config.Upstream) {
 // TestUserUpstreamsRest: nothing runs before the first use, and nothing after the idle
 // time.
 func TestUserUpstreamsRest(t *testing.T) {
-	f := &fake{} // which is pinged: that is no use
+	f := &fake{} // it is pinged, which does not count as use
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		ann := recorderOf("1", "ann")
 		after(time.Hour)
@@ -105,7 +105,7 @@ func TestUserUpstreamsRest(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(f.Times()) != 2 {
-			t.Errorf("dialled %d times", len(f.Times()))
+			t.Errorf("dialed %d times", len(f.Times()))
 		}
 	}, perUser)
 }
@@ -147,12 +147,12 @@ func TestApplyToUsers(t *testing.T) {
 		r.Apply(registrytest.Profile(perUser, func(u *config.Upstream) { u.Description = "new" }))
 		must()
 		if u := r.For(ann).Catalog().Upstream("a"); u.Description != "new" || len(f.Times()) != 1 {
-			t.Errorf("%q, dialled %d times", u.Description, len(f.Times()))
+			t.Errorf("%q, dialed %d times", u.Description, len(f.Times()))
 		}
 		r.Apply(registrytest.Profile(perUser, newCommand))
 		must()
 		if len(f.Times()) != 2 {
-			t.Errorf("dialled %d times", len(f.Times()))
+			t.Errorf("dialed %d times", len(f.Times()))
 		}
 		r.Apply(&config.Profile{})
 		if _, err := call(t.Context(), r, ann); err == nil || len(r.owned.byKey) != 0 {
@@ -169,14 +169,14 @@ func TestApplyWhileTheSharedSessionRuns(t *testing.T) {
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		for i, c := range []*recorder{newRecorder("nobody"), recorderOf("1", "ann")} {
 			if _, err := call(t.Context(), r, c); err != nil || len(f.Times()) != i+1 {
-				t.Errorf("%v, dialled %d times", err, len(f.Times()))
+				t.Errorf("%v, dialed %d times", err, len(f.Times()))
 			}
 		}
 		r.Apply(registrytest.Profile(perUser, newCommand))
 		synctest.Wait()
 		before := len(f.Times())
 		if _, err := call(t.Context(), r, recorderOf("1", "ann")); err != nil || len(f.Times()) != before+1 {
-			t.Errorf("%v, dialled %d times, before %d", err, len(f.Times()), before)
+			t.Errorf("%v, dialed %d times, before %d", err, len(f.Times()), before)
 		}
 	}, perUser)
 }
@@ -233,10 +233,10 @@ func TestForwardedHeadersSeparateSessions(t *testing.T) {
 		}
 		for _, row := range []struct {
 			caller, value string
-			dialled       int
+			dialed        int
 		}{{"ann", "one", 1}, {"ann", "one", 1}, {"bob", "one", 2}, {"ann", "two", 3}, {"", "one", 4}, {"ann", "one", 4}} {
-			if _, err := call(t.Context(), r, with(row.caller, row.value)); err != nil || len(f.Times()) != row.dialled {
-				t.Errorf("%s with %s: %v, dialled %d times", row.caller, row.value, err, len(f.Times()))
+			if _, err := call(t.Context(), r, with(row.caller, row.value)); err != nil || len(f.Times()) != row.dialed {
+				t.Errorf("%s with %s: %v, dialed %d times", row.caller, row.value, err, len(f.Times()))
 			}
 		}
 		for _, c := range []upstream.Client{with("ann", ""), recorderOf("1", "ann"), newRecorder("1"), nil} {

@@ -1,6 +1,6 @@
 // Package registry knows all upstreams of a profile and the clients that use them: which
-// upstreams there are, what a client sees of them, which session carries its requests, and
-// what it has subscribed to. Package live runs each upstream.
+// upstreams there are, what a client sees of them, which upstream session carries its
+// requests, and what it has subscribed to. Package live runs each upstream.
 package registry
 
 import (
@@ -21,7 +21,7 @@ import (
 type Registry struct {
 	Tracer Tracer // records spans of requests; nil: none; set before the first request
 
-	schema  string // the name of the profile
+	profile string // the name of the profile
 	log     zerolog.Logger
 	catalog atomic.Pointer[Catalog]
 	changed live.Changes // lists that clients must be notified of
@@ -45,7 +45,7 @@ type Options = live.Options
 // New returns a Registry of the profile's upstreams, none of them started.
 func New(profile *config.Profile, o Options) *Registry {
 	r := &Registry{
-		schema:       profile.Name,
+		profile:      profile.Name,
 		log:          o.Log,
 		changed:      live.NewChanges(),
 		clients:      clients{attached: map[string]*attached{}, subscribed: map[sessionKey]map[string]*subscription{}},

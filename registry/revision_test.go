@@ -22,7 +22,7 @@ import (
 func Test2026Upstream(t *testing.T) {
 	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-only-2026", "-full")})
 	u := r.Settled(t.Context(), "a")
-	if u.State != live.Ready || u.Instructions != "the new way" || u.Tool("echo") == nil || len(u.Resources) == 0 {
+	if u.State != live.Ready || u.Instructions != "speaks 2026-07-28" || u.Tool("echo") == nil || len(u.Resources) == 0 {
 		t.Fatalf("%s %q %q, %d tools, %d resources", u.State, u.Reason, u.Instructions, len(u.Tools), len(u.Resources))
 	}
 	one := newRecorder("one")

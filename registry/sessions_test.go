@@ -71,7 +71,7 @@ func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
 	}
 	r.Remove(one)(t.Context())
 	if n := len(r.owned.sessionsOf("a")); n != 1 {
-		t.Errorf("%d private sessions after one client has gone, want 1", n)
+		t.Errorf("%d upstream sessions with an owner after one client has gone, want 1", n)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestSessionsOfSessionlessClientsExpire(t *testing.T) {
 					after(sessionlessIdle - 10*time.Second)
 				}
 				if n := len(c.f.Times()); n != c.dialed {
-					t.Errorf("it was dialled %d times, want %d", n, c.dialed)
+					t.Errorf("it was dialed %d times, want %d", n, c.dialed)
 				}
 				after(11*time.Second + sessionlessIdle/4) // its use is checked so often
 				if n := len(r.owned.sessionsOf("a")); n != 0 {
@@ -214,17 +214,17 @@ func TestPerClientSessionsDoNotNeedTheSharedOne(t *testing.T) {
 		if err := call(one); err != nil {
 			t.Errorf("with a session of its own: %v", err)
 		}
-		dialled := len(f.Times())
+		dialed := len(f.Times())
 		var unavailable *live.Unavailable
 		for range 10 {
 			if err := call(two); !errors.As(err, &unavailable) {
 				t.Errorf("without one: %v", err)
 			}
 		}
-		if n := len(f.Times()) - dialled; n != 1 {
-			t.Errorf("10 calls in a row dialled %d times", n)
+		if n := len(f.Times()) - dialed; n != 1 {
+			t.Errorf("10 calls in a row dialed %d times", n)
 		}
-		f.Set(func(f *fake) { f.Down, f.Dialled = false, nil })
+		f.Set(func(f *fake) { f.Down, f.Dialed = false, nil })
 		<-time.After(retryGrace)
 		if err := call(two); err != nil {
 			t.Errorf("once it can be reached: %v", err)

@@ -46,8 +46,8 @@ func (r *Registry) Resume(ctx context.Context, is func(a live.Account) bool) {
 	}
 }
 
-// SignedOut ends the sessions of upstreams whose sign-in was removed. is reports whether it was
-// the sign-in of an account.
+// SignedOut ends the sessions of upstreams whose sign-in was removed. is reports
+// whether it was the sign-in of an account.
 func (r *Registry) SignedOut(is func(a live.Account) bool) {
 	for _, s := range r.allSupervisors() {
 		if u := s.Upstream(); u.Session != nil && s.Account() != nil && is(s.Account()) {

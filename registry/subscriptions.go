@@ -262,7 +262,7 @@ func (r *Registry) updated(key sessionKey, params []byte) {
 			continue
 		}
 		for id, known := range s.known {
-			if c := r.clients.attached[id]; c != nil && upstream.CallerOf(c).Extent(r.schema, key.server) >= policy.AllButSomeTools {
+			if c := r.clients.attached[id]; c != nil && upstream.CallerOf(c).Extent(r.profile, key.server) >= policy.AllButSomeTools {
 				notices = append(notices, notice{c, known + rest})
 			}
 		}

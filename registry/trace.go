@@ -29,7 +29,7 @@ type TracedRequest struct {
 	Method    string
 	Params    []byte
 	Meta      []byte // the request's _meta; nil if the upstream gets none
-	Schema    string // the config's schema
+	Profile   string // the profile's name
 	Server    string // the upstream
 	Transport string // "pipe" or "tcp"
 }
@@ -45,7 +45,7 @@ func (r *Registry) startSpan(ctx context.Context, server string, q upstream.Requ
 		transport = "pipe"
 	}
 	meta, span := r.Tracer.Send(ctx, TracedRequest{
-		Method: q.Method, Params: q.Params, Meta: q.Meta, Schema: r.schema, Server: server, Transport: transport,
+		Method: q.Method, Params: q.Params, Meta: q.Meta, Profile: r.profile, Server: server, Transport: transport,
 	})
 	q.Meta = meta
 	return q, span

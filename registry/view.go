@@ -35,7 +35,7 @@ func (v View) rules() policy.Rules { return upstream.CallerOf(v.client).Rules }
 
 // mayUse reports whether anything of a server exists for a client.
 func (r *Registry) mayUse(c upstream.Client, server string) bool {
-	return upstream.CallerOf(c).HasServer(r.schema, server)
+	return upstream.CallerOf(c).HasServer(r.profile, server)
 }
 
 // Catalog returns the part of the current catalog that the client may see, with the
@@ -85,7 +85,7 @@ func (v View) compose(whole *Catalog) []*live.Upstream {
 	caller := upstream.CallerOf(v.client)
 	all := make([]*live.Upstream, 0, len(whole.Upstreams))
 	for _, u := range whole.Upstreams {
-		if !caller.HasServer(v.registry.schema, u.Name) {
+		if !caller.HasServer(v.registry.profile, u.Name) {
 			continue
 		}
 		if u.Config != nil && u.Config.ListsPerOwner() {
@@ -96,10 +96,10 @@ func (v View) compose(whole *Catalog) []*live.Upstream {
 	return all
 }
 
-// Ready returns the upstream once it has a session. It waits while the upstream starts, for
-// its start-up limit at most. If the upstream is idle or waits for its next start, it is
-// started at once, unless its start failed less than a second ago and nobody has signed in since.
-// An *live.Unavailable says why there is no session.
+// Ready returns the upstream once it has a session. It waits while the upstream
+// starts, for its start-up limit at most. If the upstream is idle or waits for its next
+// start, it is started at once, unless its start failed less than a second ago and nobody
+// has signed in since. An *live.Unavailable says why there is no session.
 func (v View) Ready(ctx context.Context, name string) (*live.Upstream, error) {
 	name = v.known(name)
 	ctx, cancel := v.registry.startLimit(ctx, name, time.Time{})
@@ -252,5 +252,5 @@ func (v View) see(u *live.Upstream) *live.Upstream {
 	if u == nil || rules == nil {
 		return u
 	}
-	return u.Restrict(v.registry.schema, rules)
+	return u.Restrict(v.registry.profile, rules)
 }

@@ -32,7 +32,7 @@ func TestViews(t *testing.T) {
 		instructions              string
 	}{
 		{"everything", nil, 2, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
-		{"a schema", policytest.Allow("default"), 2, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
+		{"a profile", policytest.Allow("default"), 2, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
 		{"a server", policytest.Allow("default/a"), 1, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
 		{"two tools", policytest.Allow("*/a/echo", "*/a/pid"), 1, 2, 0, ""},
 		{"read only", &policytest.Rules{ReadOnly: []string{"*/a"}}, 1, 0, 3, ""},

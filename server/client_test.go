@@ -114,7 +114,7 @@ func TestReasonsOfCancellations(t *testing.T) {
 	}
 }
 
-func TestACanceledCallWithdrawsWhatItAsked(t *testing.T) {
+func TestACanceledCallCancelsItsRequests(t *testing.T) {
 	c := start(t, newUpstream(t, "one")).connect(t, "2025-06-18", `{"roots":{}}`)
 	done := c.begin(t, request("tools/call", exec("ask", `{"method":"roots/list"}`)))
 	c.next(t, `"roots/list"`)

@@ -42,9 +42,8 @@ func (r *readLists) rememberAll(capability string) {
 	}
 }
 
-// isNews reports whether a notification is of use to the client: every one, except a
-// list_changed of lists that the client has not read, here or maybe on another replica, or
-// that are as in its last answer.
+// isNews reports whether to send a notification. A list_changed is sent only if the client
+// has read one of its lists, here or on another replica, and the list has changed since.
 func (r *readLists) isNews(notification string) bool {
 	capability, isList := strings.CutSuffix(strings.TrimPrefix(notification, "notifications/"), "/list_changed")
 	if !isList {

@@ -222,7 +222,7 @@ func error2026(err error) error {
 }
 
 // listen handles subscriptions/listen. It sends the notifications that the client wants
-// until the client cancels the request, the front stops, or a reload removes the schema.
+// until the client cancels the request, the front stops, or a reload removes the profile.
 func (s *Server) listen(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
 	filter := rawjson.Get(m.Params, "notifications")
 	tag := rawjson.With([]byte("{}"), mcp.MetaKeySubscriptionID, m.ID)

@@ -26,7 +26,7 @@ func Test2026Requests(t *testing.T) {
 			t.Errorf("server/discover: no %s in %s", want, discovered)
 		}
 	}
-	// In the old way that method is unknown.
+	// In earlier revisions that method is unknown.
 	c.want(t, "server/discover", "", `{"code":-32601,"message":"Method 'server/discover' not found"}`)
 }
 

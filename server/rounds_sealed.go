@@ -17,14 +17,14 @@ import (
 type sealedRounds struct {
 	box     *seal.Box
 	replica string // this process
-	schema  string
+	profile string
 }
 
-func newSealedRounds(box *seal.Box, schema string) *sealedRounds {
+func newSealedRounds(box *seal.Box, profile string) *sealedRounds {
 	if box == nil {
 		return nil
 	}
-	return &sealedRounds{box: box, replica: rand.Text(), schema: schema}
+	return &sealedRounds{box: box, replica: rand.Text(), profile: profile}
 }
 
 // A state has three parts, separated by NUL bytes: one of these words, then the replica and
@@ -34,9 +34,9 @@ const (
 	statePassed = "passed"
 )
 
-// label binds a state to the owner and the method of a call.
+// label returns the data that a sealed state is authenticated with: owner, method and profile.
 func (s *sealedRounds) label(owner, method string) string {
-	return method + " " + s.schema + "\x00" + owner
+	return method + " " + s.profile + "\x00" + owner
 }
 
 // sealParts returns the requestState of a call.

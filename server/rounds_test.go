@@ -408,7 +408,7 @@ func TestResultBetweenTwoRounds(t *testing.T) {
 }
 
 // TestCallThatEndsDuringARound: when a call ends at the start of a round, the questions that
-// waited for this round are told, so that they can be asked for another call.
+// waited for this round end with an error, so that they can be asked for another call.
 func TestCallThatEndsDuringARound(t *testing.T) {
 	c := newClient("one", nil).forRequest(requestWith(`{"roots":{}}`, ""))
 	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: func([]byte) error { return nil }})

@@ -119,7 +119,8 @@ func (s *Server) Left(c *Client) { s.registry.Left(c) }
 // shared.
 func (s *Server) Forget(c *Client) { s.executor.Forget(c.id) }
 
-// Remove drops the kept results of a client that has ended its session, on all replicas.
+// Remove drops the kept results of a client that has ended its session, on all
+// replicas.
 func (s *Server) Remove(c *Client) { s.executor.Remove(c.id) }
 
 // Detach ends the subscriptions and the per-client upstream sessions of a client that is
@@ -159,8 +160,8 @@ func (s *Server) ForwardedHeaders() []string { return s.forwarded }
 // config can continue a client session of the same view.
 func (s *Server) View() string { return s.profile.Name + "?expose=" + string(s.view) }
 
-// Schema returns the name of the profile.
-func (s *Server) Schema() string { return s.profile.Name }
+// ProfileName returns the name of the profile.
+func (s *Server) ProfileName() string { return s.profile.Name }
 
 // Disabled returns the servers that the config file disables.
 func (s *Server) Disabled() (list []config.Upstream) {

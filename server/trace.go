@@ -33,7 +33,7 @@ type TracedRequest struct {
 	Meta     []byte // the request's _meta
 	ID       []byte // of the JSON-RPC request
 	Revision string // the revision of MCP
-	Schema   string // the config's schema
+	Profile  string // the profile's name
 }
 
 // startSpan starts the span of a request, and returns the context for handling it. The
@@ -53,7 +53,7 @@ func (s *Server) startSpan(ctx context.Context, c *Client, m rpc.Message) (conte
 		revision, _ = rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
 	}
 	return s.Tracer.Receive(ctx, TracedRequest{
-		Method: method, Params: m.Params, Meta: meta, ID: m.ID, Revision: revision, Schema: s.profile.Name,
+		Method: method, Params: m.Params, Meta: meta, ID: m.ID, Revision: revision, Profile: s.profile.Name,
 	})
 }
 

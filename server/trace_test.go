@@ -11,7 +11,7 @@ import (
 type tracer struct{ notes []string }
 
 func (r *tracer) Receive(ctx context.Context, q TracedRequest) (context.Context, Span) {
-	r.notes = append(r.notes, fmt.Sprintf("%s %s %s %s %s", q.Method, q.ID, q.Meta, q.Revision, q.Schema))
+	r.notes = append(r.notes, fmt.Sprintf("%s %s %s %s %s", q.Method, q.ID, q.Meta, q.Revision, q.Profile))
 	return ctx, r
 }
 

@@ -1,5 +1,5 @@
-// Command mcpx-sse is mcpx that serves over HTTP: Streamable HTTP on /mcp, the
-// older SSE on /sse. Releases have a link to mcpx instead.
+// Command mcpx-sse is mcpx that serves over HTTP: Streamable HTTP on /mcp,
+// legacy SSE on /sse. Releases have a link to mcpx instead.
 package main
 
 import "mcpx/cmd/internal/cli"

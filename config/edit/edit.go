@@ -39,7 +39,11 @@ func Text(hooks config.Hooks, path string, old []byte, change func(e *Editor) er
 	if err != nil {
 		return nil, err
 	}
-	if err := change(&Editor{doc: doc}); err != nil {
+	editor := &Editor{doc: doc}
+	if len(editor.profileKeys()) > 1 {
+		return nil, hooks.Check(path, text)
+	}
+	if err := change(editor); err != nil {
 		return nil, err
 	}
 	changed := doc.Bytes()
@@ -74,58 +78,69 @@ func (e *ChangeError) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Editor changes the servers in the text of a config file. An empty schema name means
+// Editor changes the servers in the text of a config file. An empty profile name means
 // "default". It is not safe for concurrent use.
 type Editor struct{ doc *jsonc.Document }
 
 // ExistsError reports that a server cannot be added because its name is used.
-type ExistsError struct{ Schema, Name string }
+type ExistsError struct{ Profile, Name string }
 
 func (e *ExistsError) Error() string { return fmt.Sprintf("server %q exists already", e.Name) }
 
-// UnknownServerError reports that a schema has no server of that name.
+// UnknownServerError reports that a profile has no server of that name.
 type UnknownServerError struct {
-	Schema, Name string
-	Known        []string // the servers of the schema
-	Elsewhere    []string // other schemas that have a server of that name
+	Profile, Name string
+	Known         []string // the servers of the profile
+	Elsewhere     []string // other profiles that have a server of that name
 }
 
 func (e *UnknownServerError) Error() string { return fmt.Sprintf("unknown server %q", e.Name) }
 
-// UnknownSchemaError reports that the file has no schema of that name.
-type UnknownSchemaError struct {
+// UnknownProfileError reports that the file has no profile of that name.
+type UnknownProfileError struct {
 	Name  string
 	Known []string
-	Only  bool // the file has its servers at the top level, so it can have no other schema
+	Only  bool // the file has its servers at the top level, so it can have no other profile
 }
 
-func (e *UnknownSchemaError) Error() string { return fmt.Sprintf("unknown schema %q", e.Name) }
+func (e *UnknownProfileError) Error() string { return fmt.Sprintf("unknown profile %q", e.Name) }
 
-// Schemas returns the names of the file's schemas.
-func (e *Editor) Schemas() []string {
-	if e.doc.Get("schemas") != nil {
-		return e.doc.Keys("schemas")
+// Profiles returns the names of the file's profiles.
+func (e *Editor) Profiles() []string {
+	if keys := e.profileKeys(); keys != nil {
+		return e.doc.Keys(keys[0])
 	}
 	return []string{"default"}
 }
 
-// AddSchema adds an empty schema, unless the file has it.
-func (e *Editor) AddSchema(name string) error {
-	_, err := e.list(name)
-	if unknown := new(UnknownSchemaError); !errors.As(err, &unknown) || unknown.Only {
-		return err
+// profileKeys returns the keys of the file that hold profiles: none if the servers are at
+// the top level, and more than one only in a file that is wrong.
+func (e *Editor) profileKeys() (keys []string) {
+	for _, key := range config.ProfileKeys {
+		if e.doc.Get(key) != nil {
+			keys = append(keys, key)
+		}
 	}
-	return e.doc.Set([]byte(`{"mcpServers": {}}`), "schemas", name)
+	return keys
 }
 
-// Add adds a server, a JSON object without a name, to the end of a schema.
-func (e *Editor) Add(schema, name string, server []byte) error {
-	list, err := e.list(schema)
+// AddProfile adds an empty profile, unless the file has it.
+func (e *Editor) AddProfile(name string) error {
+	_, err := e.list(name)
+	if unknown := new(UnknownProfileError); !errors.As(err, &unknown) || unknown.Only {
+		return err
+	}
+	return e.doc.Set([]byte(`{"mcpServers": {}}`), e.profileKeys()[0], name)
+}
+
+// Add adds a server, a JSON object without a name, to the end of a profile.
+func (e *Editor) Add(profile, name string, server []byte) error {
+	list, err := e.list(profile)
 	switch {
 	case err != nil:
 		return err
 	case list.server(name) != nil:
-		return &ExistsError{Schema: schemaName(schema), Name: name}
+		return &ExistsError{Profile: profileName(profile), Name: name}
 	case list.isArray:
 		return e.doc.Append(named(name, server), list.path...)
 	}
@@ -138,8 +153,8 @@ func (e *Editor) Add(schema, name string, server []byte) error {
 }
 
 // Replace replaces a server.
-func (e *Editor) Replace(schema, name string, server []byte) error {
-	path, list, err := e.find(schema, name)
+func (e *Editor) Replace(profile, name string, server []byte) error {
+	path, list, err := e.find(profile, name)
 	if err != nil {
 		return err
 	}
@@ -150,8 +165,8 @@ func (e *Editor) Replace(schema, name string, server []byte) error {
 }
 
 // Remove removes a server.
-func (e *Editor) Remove(schema, name string) error {
-	path, _, err := e.find(schema, name)
+func (e *Editor) Remove(profile, name string) error {
+	path, _, err := e.find(profile, name)
 	if err != nil {
 		return err
 	}
@@ -159,31 +174,31 @@ func (e *Editor) Remove(schema, name string) error {
 }
 
 // Enable enables a server.
-func (e *Editor) Enable(schema, name string) error {
-	err := e.Set(schema, name, "disabled", nil)
-	if e.has(schema, name, "enabled") {
-		err = cmp.Or(err, e.Set(schema, name, "enabled", []byte("true")))
+func (e *Editor) Enable(profile, name string) error {
+	err := e.Set(profile, name, "disabled", nil)
+	if e.has(profile, name, "enabled") {
+		err = cmp.Or(err, e.Set(profile, name, "enabled", []byte("true")))
 	}
 	return err
 }
 
 // Disable disables a server, with the key that it has for that, or with "disabled".
-func (e *Editor) Disable(schema, name string) error {
-	if !e.has(schema, name, "enabled") {
-		return e.Set(schema, name, "disabled", []byte("true"))
+func (e *Editor) Disable(profile, name string) error {
+	if !e.has(profile, name, "enabled") {
+		return e.Set(profile, name, "disabled", []byte("true"))
 	}
-	return cmp.Or(e.Set(schema, name, "enabled", []byte("false")), e.Set(schema, name, "disabled", nil))
+	return cmp.Or(e.Set(profile, name, "enabled", []byte("false")), e.Set(profile, name, "disabled", nil))
 }
 
 // has reports whether a server has a key.
-func (e *Editor) has(schema, name, key string) bool {
-	path, _, err := e.find(schema, name)
+func (e *Editor) has(profile, name, key string) bool {
+	path, _, err := e.find(profile, name)
 	return err == nil && e.doc.Get(append(path, key)...) != nil
 }
 
 // Set sets a key of a server. No value, or null, removes the key.
-func (e *Editor) Set(schema, name, key string, value []byte) error {
-	path, _, err := e.find(schema, name)
+func (e *Editor) Set(profile, name, key string, value []byte) error {
+	path, _, err := e.find(profile, name)
 	if err != nil {
 		return err
 	}
@@ -197,10 +212,10 @@ func (e *Editor) Set(schema, name, key string, value []byte) error {
 	return nil
 }
 
-// Servers returns the names of a schema's servers, and each as plain JSON without its
+// Servers returns the names of a profile's servers, and each as plain JSON without its
 // name.
-func (e *Editor) Servers(schema string) (names []string, servers map[string][]byte, err error) {
-	list, err := e.list(schema)
+func (e *Editor) Servers(profile string) (names []string, servers map[string][]byte, err error) {
+	list, err := e.list(profile)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,7 +229,7 @@ func (e *Editor) Servers(schema string) (names []string, servers map[string][]by
 	return list.names, servers, nil
 }
 
-// serverSet is the object or array with the servers of a schema.
+// serverSet is the object or array with the servers of a profile.
 type serverSet struct {
 	path    []string
 	isArray bool
@@ -234,16 +249,16 @@ func (s serverSet) server(name string) []string {
 }
 
 // find returns the path of a server.
-func (e *Editor) find(schema, name string) (path []string, list serverSet, err error) {
-	list, err = e.list(schema)
+func (e *Editor) find(profile, name string) (path []string, list serverSet, err error) {
+	list, err = e.list(profile)
 	if err != nil {
 		return nil, list, err
 	}
 	if path = list.server(name); path != nil {
 		return path, list, nil
 	}
-	unknown := &UnknownServerError{Schema: schemaName(schema), Name: name, Known: list.names}
-	for _, other := range e.Schemas() {
+	unknown := &UnknownServerError{Profile: profileName(profile), Name: name, Known: list.names}
+	for _, other := range e.Profiles() {
 		if l, err := e.list(other); err == nil && l.server(name) != nil {
 			unknown.Elsewhere = append(unknown.Elsewhere, other)
 		}
@@ -251,15 +266,15 @@ func (e *Editor) find(schema, name string) (path []string, list serverSet, err e
 	return nil, list, unknown
 }
 
-// list returns the servers of a schema, or where they would be.
-func (e *Editor) list(schema string) (serverSet, error) {
-	schema = schemaName(schema)
+// list returns the servers of a profile, or where they would be.
+func (e *Editor) list(profile string) (serverSet, error) {
+	profile = profileName(profile)
 	var parent []string
-	if hasSchemas := e.doc.Get("schemas") != nil; hasSchemas {
-		parent = []string{"schemas", schema}
+	if keys := e.profileKeys(); keys != nil {
+		parent = []string{keys[0], profile}
 	}
-	if !slices.Contains(e.Schemas(), schema) {
-		return serverSet{}, &UnknownSchemaError{Name: schema, Known: e.Schemas(), Only: parent == nil}
+	if !slices.Contains(e.Profiles(), profile) {
+		return serverSet{}, &UnknownProfileError{Name: profile, Known: e.Profiles(), Only: parent == nil}
 	}
 	for _, key := range config.ServerKeys {
 		path := append(slices.Clone(parent), key)
@@ -280,7 +295,7 @@ func (e *Editor) list(schema string) (serverSet, error) {
 	return serverSet{path: append(slices.Clone(parent), config.ServerKeys[0])}, nil
 }
 
-func schemaName(name string) string { return cmp.Or(name, "default") }
+func profileName(name string) string { return cmp.Or(name, "default") }
 
 // named returns a server with its name as the first member, for an array.
 func named(name string, server []byte) []byte {

@@ -19,8 +19,8 @@ const addedServer = `{"command":"uvx","args":["mcp-server-time"]}`
 // noVariables is an environment without variables.
 func noVariables(string) (string, bool) { return "", false }
 
-func add(schema string) func(e *Editor) error {
-	return func(e *Editor) error { return e.Add(schema, "new", []byte(addedServer)) }
+func add(profile string) func(e *Editor) error {
+	return func(e *Editor) error { return e.Add(profile, "new", []byte(addedServer)) }
 }
 
 func TestText(t *testing.T) {
@@ -43,11 +43,16 @@ func TestText(t *testing.T) {
 		{"add to VS Code's map", add(""),
 			"{\r\n\t\"servers\": {\r\n\t\t\"time\": {\r\n\t\t\t\"type\": \"stdio\",\r\n\t\t\t\"command\": \"x\"\r\n\t\t}\r\n\t}\r\n}\r\n",
 			"{\r\n\t\"servers\": {\r\n\t\t\"time\": {\r\n\t\t\t\"type\": \"stdio\",\r\n\t\t\t\"command\": \"x\"\r\n\t\t},\r\n\t\t\"new\": {\r\n\t\t\t\"command\": \"uvx\",\r\n\t\t\t\"args\": [\"mcp-server-time\"]\r\n\t\t}\r\n\t}\r\n}\r\n"},
-		{"add to a schema", add("work"),
+		{"add to a profile", add("work"),
 			"{\"schemas\": {\"default\": {\"mcpServers\": {}}, \"work\": {\"mcpServers\": {}}}}",
 			"{\"schemas\": {\"default\": {\"mcpServers\": {}}, \"work\": {\"mcpServers\": {\"new\": {\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}}}}}"},
-		{"add to a new schema", func(e *Editor) error {
-			if err := e.AddSchema("work"); err != nil {
+		{"add to one of profiles", add("work"),
+			"{\"profiles\": {\"work\": {\"mcpServers\": {}}}} // mine",
+			"{\"profiles\": {\"work\": {\"mcpServers\": {\"new\": {\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}}}}} // mine"},
+		{"a new one of profiles", func(e *Editor) error { return e.AddProfile("b") },
+			"{\"profiles\": {\"a\": {\"mcpServers\": {}}}}", "{\"profiles\": {\"a\": {\"mcpServers\": {}}, \"b\": {\"mcpServers\": {}}}}"},
+		{"add to a new profile", func(e *Editor) error {
+			if err := e.AddProfile("work"); err != nil {
 				return err
 			}
 			return add("work")(e)
@@ -110,8 +115,10 @@ func TestTextRefuses(t *testing.T) {
 		{"prefix", `{"prefix": false, "mcpServers": {"a": {"command": "x"}}}`, add(""), "prefix: false needs a single server"},
 		{"exists", `{"mcpServers": {"new": {"command": "x"}}}`, add(""), `server "new" exists already`},
 		{"unknown", `{"mcpServers": {"new": {"command": "x"}}}`, func(e *Editor) error { return e.Remove("", "old") }, `unknown server "old"`},
-		{"unknown schema", `{"schemas": {"a": {"mcpServers": {}}}}`, add("b"), `unknown schema "b"`},
-		{"no schemas", `{"mcpServers": {}}`, func(e *Editor) error { return e.AddSchema("b") }, `unknown schema "b"`},
+		{"unknown profile", `{"schemas": {"a": {"mcpServers": {}}}}`, add("b"), `unknown profile "b"`},
+		{"unknown one of profiles", `{"profiles": {"a": {"mcpServers": {}}}}`, add("b"), `unknown profile "b"`},
+		{"both keys", `{"schemas": {"a": {"mcpServers": {}}}, "profiles": {"b": {"mcpServers": {}}}}`, add("b"), `mcpx.json:1:40: profiles: cannot be combined with "schemas" on line 1; keep one of them`},
+		{"no profiles", `{"mcpServers": {}}`, func(e *Editor) error { return e.AddProfile("b") }, `unknown profile "b"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := Text(config.Hooks{}, "mcpx.json", []byte(row.in), row.change)
@@ -126,7 +133,7 @@ func TestUnknownServerElsewhere(t *testing.T) {
 	in := `{"schemas": {"default": {"mcpServers": {"b": {"command": "x"}}}, "work": {"mcp_servers": [{"name": "a", "command": "x"}]}}}`
 	_, err := Text(config.Hooks{}, "mcpx.json", []byte(in), func(e *Editor) error { return e.Disable("", "a") })
 	var unknown *UnknownServerError
-	want := &UnknownServerError{Schema: "default", Name: "a", Known: []string{"b"}, Elsewhere: []string{"work"}}
+	want := &UnknownServerError{Profile: "default", Name: "a", Known: []string{"b"}, Elsewhere: []string{"work"}}
 	if !errors.As(err, &unknown) || !reflect.DeepEqual(unknown, want) {
 		t.Errorf("got %+v, want %+v", unknown, want)
 	}
@@ -210,7 +217,7 @@ func FuzzAddRemove(f *testing.F) {
 		}
 		added, err := Text(config.Hooks{}, "mcpx.json", []byte(src), add(""))
 		if err != nil {
-			return // the name is used, or there is no such schema
+			return // the name is used, or there is no such profile
 		}
 		after, err := Text(config.Hooks{}, "mcpx.json", added, func(e *Editor) error { return e.Remove("", "new") })
 		if err != nil {

@@ -145,8 +145,8 @@ func TestSamplingAsksThePerson(t *testing.T) {
 	p.waitText(".output", "User rejected sampling request")
 }
 
-// TestCanceledCallWithdrawsQuestion: the question of a canceled call disappears.
-func TestCanceledCallWithdrawsQuestion(t *testing.T) {
+// TestCanceledCallCancelsItsQuestion: the question of a canceled call disappears.
+func TestCanceledCallCancelsItsQuestion(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/ask")
 	p.waitFor(`$t.action('JSON')`)

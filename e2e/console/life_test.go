@@ -219,13 +219,13 @@ func TestFullStorageIsNoError(t *testing.T) {
 	p.waitText(".history", "pid")
 }
 
-// TestSchemasHaveTheirOwnServers: each schema shows its own servers.
-func TestSchemasHaveTheirOwnServers(t *testing.T) {
+// TestProfilesHaveTheirOwnServers: each profile shows its own servers.
+func TestProfilesHaveTheirOwnServers(t *testing.T) {
 	t.Parallel()
-	s := twoSchemas(t).serve(t)
+	s := twoProfiles(t).serve(t)
 	p := s.open(t, "")
 	p.waitText(".nav-list", "one")
-	p.choose("Schema", "work")
+	p.choose("Profile", "work")
 	p.waitFor(`$t.text('.nav-list').includes('two') && !$t.text('.nav-list').includes('one')`)
 	p.click("two")
 	p.click("pid")
@@ -235,15 +235,15 @@ func TestSchemasHaveTheirOwnServers(t *testing.T) {
 	p.waitText("main", "mcpx serves default, work")
 }
 
-// TestSwitchLeavesNoSession: switching the schema while its session opens leaves no
+// TestSwitchLeavesNoSession: switching the profile while its session opens leaves no
 // session behind.
 func TestSwitchLeavesNoSession(t *testing.T) {
 	t.Parallel()
-	p := twoSchemas(t).serve(t).tab(t)
+	p := twoProfiles(t).serve(t).tab(t)
 	p.script(`window.$hold = true`) // the answer to the first initialize
 	p.do(chromedp.Navigate(p.url + "/"))
 	p.waitFor(`$t.held`)
-	p.choose("Schema", "work")
+	p.choose("Profile", "work")
 	p.waitFor(`$t.posted.some((m) => m.method === 'tools/list')`)
 	p.eval(`$t.held()`)
 	p.waitText(".nav-server", "two")
@@ -257,7 +257,7 @@ func TestSwitchLeavesNoSession(t *testing.T) {
 // after its end.
 func TestSwitchDuringHandshake(t *testing.T) {
 	t.Parallel()
-	p := twoSchemas(t).serve(t).tab(t)
+	p := twoProfiles(t).serve(t).tab(t)
 	p.script(`const sent = window.fetch;
 window.fetch = async (...request) => {
 	const [, options] = request;
@@ -272,7 +272,7 @@ window.fetch = async (...request) => {
 };`)
 	p.do(chromedp.Navigate(p.url + "/"))
 	p.waitFor(`$t.held`)
-	p.choose("Schema", "work")
+	p.choose("Profile", "work")
 	p.waitFor(`$t.deleted`)
 	p.eval(`$t.held()`)
 	p.waitFor(`$t.arrived`) // a 404 would be a fault of the page

@@ -131,9 +131,9 @@ func TestUpdatesDuringAReadAreReadOnce(t *testing.T) {
 	p.waitText(".output", "as it is now")
 }
 
-// TestResultStaysInItsSchema: a result is not shown for a tool of the same name in
-// another schema.
-func TestResultStaysInItsSchema(t *testing.T) {
+// TestResultStaysInItsProfile: a result is not shown for a tool of the same name in
+// another profile.
+func TestResultStaysInItsProfile(t *testing.T) {
 	t.Parallel()
 	p := sameNames(t).serve(t).keeper(t, "#/default/demo/tools/pid")
 	p.waitFor(`$t.action('Run')`)
@@ -150,18 +150,18 @@ func TestResultStaysInItsSchema(t *testing.T) {
 	}
 }
 
-// TestErrorsOfALeftSchemaAreNotShown: an error of a schema that was left is not shown in
+// TestErrorsOfALeftProfileAreNotShown: an error of a profile that was left is not shown in
 // the next one.
-func TestErrorsOfALeftSchemaAreNotShown(t *testing.T) {
+func TestErrorsOfALeftProfileAreNotShown(t *testing.T) {
 	t.Parallel()
-	p := twoSchemas(t).serve(t).tab(t)
+	p := twoProfiles(t).serve(t).tab(t)
 	p.script(keeping + `
 		$keep['tools/list'] = [];
 		$t.banners = '';
 		addEventListener('DOMContentLoaded', () => new MutationObserver(() => { $t.banners += document.getElementById('banner').innerText; }).observe(document.getElementById('banner'), { childList: true }));`)
 	p.do(chromedp.Navigate(p.url + "/"))
 	p.kept("tools/list", 1)
-	p.choose("Schema", "work")
+	p.choose("Profile", "work")
 	p.eval(`const [go, ...others] = $keep['tools/list']; delete $keep['tools/list']; others.forEach((f) => f());
 		go(new Response('{"error":{"message":"there is no such session"}}', { status: 404, headers: { 'Content-Type': 'application/json' } }))`)
 	p.click("two")
@@ -270,21 +270,21 @@ func TestTwoPagesShareTheHistory(t *testing.T) {
 	p.waitText(".history", "of_another_page")
 }
 
-// TestRequestStaysInItsSchema: a request that waits for the session of a schema is not
-// sent in the next schema.
-func TestRequestStaysInItsSchema(t *testing.T) {
+// TestRequestStaysInItsProfile: a request that waits for the session of a profile is not
+// sent in the next profile.
+func TestRequestStaysInItsProfile(t *testing.T) {
 	t.Parallel()
 	p := sameNames(t).serve(t).tab(t)
 	p.script(keeping + `$keep.initialize = [];`)
 	p.do(chromedp.Navigate(p.url + "/" + resourceOne))
 	p.kept("initialize", 1)
 	p.click("Read")
-	p.choose("Schema", "second")
+	p.choose("Profile", "second")
 	p.kept("initialize", 2)
 	p.release("initialize")
 	p.waitFor(`JSON.parse(localStorage.getItem('mcpx.history'))?.[0].outcome === 'cancelled'`)
 	if value[bool](p, `$t.posted.some((m) => m.method === 'resources/read')`) {
-		t.Error("it was read in the other schema")
+		t.Error("it was read in the other profile")
 	}
 }
 

@@ -111,8 +111,8 @@ func servers(upstreams map[string]any) config {
 	return config{"mcpServers": upstreams}
 }
 
-// twoSchemas has the server one in the schema default and two in work.
-func twoSchemas(t *testing.T) config {
+// twoProfiles has the server one in the profile default and two in work.
+func twoProfiles(t *testing.T) config {
 	t.Helper()
 	return config{"schemas": map[string]any{
 		"default": servers(map[string]any{"one": mcptest.Upstream(t)}),
@@ -120,7 +120,7 @@ func twoSchemas(t *testing.T) config {
 	}}
 }
 
-// sameNames has a server demo in each of the schemas default and second.
+// sameNames has a server demo in each of the profiles default and second.
 func sameNames(t *testing.T) config {
 	t.Helper()
 	return config{"schemas": map[string]any{"default": full(t), "second": full(t)}}

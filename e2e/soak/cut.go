@@ -24,7 +24,7 @@ var (
 )
 
 // keptNote is the text that mcpx adds to a result that it keeps.
-var keptNote = regexp.MustCompile(`,\{"type":"text","text":"kept as r[0-9]+; use \{\\"\$r\\": \\"r[0-9]+(?:/…)?\\"\} or select(?: \\"/RE2/\\")?"\}`)
+var keptNote = regexp.MustCompile(`,\{"type":"text","text":"kept as r[0-9]+; use \{\\"\$r\\": \\"r[0-9]+(?:/…)?\\"(?:, \\"lines\\": \\"5-9\\")?\}(?: \(or match, replace\))? or select(?: \\"/RE2/\\")?"\}`)
 
 // mayCut reports whether a result of this length may be cut: a token has at least one
 // byte.

@@ -18,12 +18,12 @@ const leastKept = 300
 // keptTokens is more than the text costs that is added to a kept result. A result that has
 // no room for it within the limit is not kept; if structuredContent has to be left out, it
 // is cut.
-const keptTokens = 40
+const keptTokens = 50
 
 // IsSmall reports, at a glance, whether Fit surely leaves a result as it is and Remember
 // takes no time.
-func (s *Store) IsSmall(result []byte) bool {
-	return s.Tokens <= 0 || len(result) <= min(leastKept, s.Tokens) // a token has at least one byte
+func (t *Table) IsSmall(result []byte) bool {
+	return t.Tokens <= 0 || len(result) <= min(leastKept, t.Tokens) // a token has at least one byte
 }
 
 // Fit returns the result for the client: what the query selects, or else the whole result.
@@ -41,9 +41,9 @@ func (r *Result) Fit() ([]byte, error) {
 
 // whole is Fit without a query.
 func (r *Result) whole() ([]byte, error) {
-	p, limit := r.parts, r.store.Tokens
+	p, limit := r.parts, r.table.Tokens
 	switch {
-	case p == nil || r.store.IsSmall(r.raw):
+	case p == nil || r.table.IsSmall(r.raw):
 		return r.raw, nil
 	case p.exceeds(limit):
 		return r.cut()
@@ -63,7 +63,7 @@ func (r *Result) whole() ([]byte, error) {
 	}
 	use := `{"$r": "` + h.id + `/…"} or select`
 	if r.data == "" {
-		use = `{"$r": "` + h.id + `"} or select "/RE2/"`
+		use = `{"$r": "` + h.id + `", "lines": "5-9"} (or match, replace) or select "/RE2/"`
 	}
 	return AppendText(p.raw, "kept as "+h.id+h.place+"; use "+use), nil
 }
@@ -71,17 +71,17 @@ func (r *Result) whole() ([]byte, error) {
 // Cut cuts a result with more than the allowed tokens. It returns any other result as it
 // is. It fails if the context ends.
 func (r *Result) Cut() ([]byte, error) {
-	if p := r.parts; p != nil && !r.store.IsSmall(r.raw) && p.exceeds(r.store.Tokens) {
+	if p := r.parts; p != nil && !r.table.IsSmall(r.raw) && p.exceeds(r.table.Tokens) {
 		return r.cut()
 	}
 	return r.raw, nil
 }
 
-// save keeps the result. The store that replicas share may take time for that, so it is
+// save keeps the result. A shelf may take time for that, so it is
 // called when all other work is done.
 func (r *Result) save() handle {
 	r.lease.Idle()
-	return r.store.save(r.client, r.kept)
+	return r.table.save(r.client, r.kept)
 }
 
 // exceeds reports whether all texts have more tokens. It reads no more of them than it
@@ -98,7 +98,7 @@ func (p *parts) exceeds(limit int) bool {
 }
 
 // cut keeps a result, and shows texts up to the size of the head, and a note. Later texts
-// are only in the store, and so is structuredContent.
+// are only in the table, and so is structuredContent.
 func (r *Result) cut() ([]byte, error) {
 	p := r.parts
 	r.kept = p.kept()
@@ -107,9 +107,9 @@ func (r *Result) cut() ([]byte, error) {
 		return nil, err
 	}
 	h := r.save()
-	left, at := min(r.store.Head, r.store.Tokens), 0 // at: where the text starts in the kept text
+	left, at := min(r.table.Head, r.table.Tokens), 0 // at: where the text starts in the kept text
 	if p.repeats {
-		left = min(left, r.store.Tokens-keptTokens) // less than all texts, so that one is cut
+		left = min(left, r.table.Tokens-keptTokens) // less than all texts, so that one is cut
 	}
 	edits := p.removeStructured()
 	cutText := ""
@@ -152,8 +152,8 @@ func AppendText(result []byte, text string) []byte {
 	return result
 }
 
-// insertLast inserts the last member or element of an object or array that ends at
-// closing.
+// insertLast adds item as the last member or element of the object or array whose closing
+// bracket is at closing.
 func insertLast(text []byte, closing int, item []byte) []byte {
 	before := bytes.TrimRight(text[:closing], " \t\r\n")
 	if !bytes.ContainsAny(before[len(before)-1:], "[{") {
@@ -200,7 +200,7 @@ func (n note) text(h handle, shown int) string {
 // ways names the ways to read the kept result.
 func (n note) ways(id string, shown int) string {
 	if n.example == "" {
-		return fmt.Sprintf(`exec("mcpx","read_result",{"id":"%s","offset":%d}), or limit, grep (RE2), select "/RE2/"; {"$r":"%s"} passes the whole text to another call`, id, shown, id)
+		return fmt.Sprintf(`exec("mcpx","read_result",{"id":"%s","offset":%d}), or limit, grep (RE2), select "/RE2/"; {"$r":"%s"} passes the whole text to another call, with "lines":"5-9" a part`, id, shown, id)
 	}
 	return fmt.Sprintf(`exec("mcpx","read_result",{"id":"%s","select":%s}), or path (JSON Pointer, * = every), grep (RE2), offset %d; {"$r":"%s/…"} passes a part to another call`,
 		id, quote(n.example), shown, id)

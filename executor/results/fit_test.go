@@ -19,7 +19,7 @@ func textItem(s string) string { return `{"type":"text","text":` + quote(s) + `}
 
 func TestCut(t *testing.T) {
 	const (
-		readLong    = `. Shape: 1 line. Kept as r1: exec("mcpx","read_result",{"id":"r1","offset":NEXT}), or limit, grep (RE2), select "/RE2/"; {"$r":"r1"} passes the whole text to another call]`
+		readLong    = `. Shape: 1 line. Kept as r1: exec("mcpx","read_result",{"id":"r1","offset":NEXT}), or limit, grep (RE2), select "/RE2/"; {"$r":"r1"} passes the whole text to another call, with "lines":"5-9" a part]`
 		readRecords = `. Shape: items[200]{id}. Kept as r1: exec("mcpx","read_result",{"id":"r1","select":"id limit 20"}), or path (JSON Pointer, * = every), grep (RE2), offset NEXT; {"$r":"r1/…"} passes a part to another call]`
 	)
 	for _, test := range []struct{ name, result, want string }{
@@ -115,7 +115,7 @@ func TestFitKeeps(t *testing.T) {
 	rows := `{"items":[` + strings.Repeat(`{"id":"abc"},`, 80) + `{"id":2}]}`
 	for _, test := range []struct{ name, result, want string }{
 		{"a long text", `{"content":[ ` + textItem(long+long) + ` ], "x": 1.0}`,
-			`{"content":[ ` + textItem(long+long) + ` ,` + textItem(`kept as r1; use {"$r": "r1"} or select "/RE2/"`) + `], "x": 1.0}`},
+			`{"content":[ ` + textItem(long+long) + ` ,` + textItem(`kept as r1; use {"$r": "r1", "lines": "5-9"} (or match, replace) or select "/RE2/"`) + `], "x": 1.0}`},
 		{"long structuredContent", `{"structuredContent":` + rows + `}`,
 			`{"structuredContent":` + rows + `,"content":[` + textItem(`kept as r1; use {"$r": "r1/…"} or select`) + `]}`},
 		{"a text that structuredContent repeats is kept, and structuredContent left out",

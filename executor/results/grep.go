@@ -3,10 +3,7 @@ package results
 import (
 	"context"
 	"fmt"
-	"io"
 	"iter"
-	"regexp"
-	"regexp/syntax"
 	"strconv"
 	"strings"
 
@@ -27,6 +24,7 @@ type searched struct {
 	unit  string // "line" or "value"
 	bytes int    // in all
 	lines iter.Seq[line]
+	names func(*work.Watch, *pattern) string // says which names match; nil: there are none
 }
 
 // line is one line or value. place returns its number or its JSON Pointer.
@@ -37,7 +35,7 @@ type line struct {
 
 // linesOf returns the lines of a text.
 func linesOf(text string) searched {
-	return searched{"line", len(text), func(yield func(line) bool) {
+	return searched{unit: "line", bytes: len(text), lines: func(yield func(line) bool) {
 		number := 0
 		for l := range strings.Lines(text) {
 			number++
@@ -56,7 +54,8 @@ func valuesIn(f *found) searched {
 	for n := range f.each() {
 		size += len(n.Raw())
 	}
-	return searched{"value", size, func(yield func(line) bool) {
+	names := func(w *work.Watch, p *pattern) string { return namesIn(w, f, p) }
+	return searched{unit: "value", bytes: size, names: names, lines: func(yield func(line) bool) {
 		for n := range f.each() {
 			for scalar := range n.Scalars() {
 				if !yield(line{func() string { return locator.Pointer(scalar) }, scalar.Text()}) {
@@ -67,14 +66,19 @@ func valuesIn(f *found) searched {
 	}}
 }
 
-// grep returns the lines or values that match. Offset and limit count matches.
-func (s *Store) grep(ctx context.Context, in searched, q Query) (string, error) {
+// grep returns the lines or values that match, within a budget of tokens. Offset and limit
+// count matches.
+func (t *Table) grep(ctx context.Context, in searched, q Query, budget int) (string, error) {
 	pattern, err := compile(q.Grep, in.bytes)
 	if err != nil {
 		return "", fmt.Errorf("grep: %w", err)
 	}
-	g := grepper{budget: s.budget() - positionCost, context: min(max(q.Context, 0), maxContext)}
 	watch := work.NewWatch(ctx)
+	skip := q.Offset
+	if skip < 0 {
+		skip = max(0, skip+in.count(watch, pattern))
+	}
+	g := grepper{budget: budget - positionCost, beforeLines: min(max(q.Before, 0), maxContext), afterLines: min(max(q.After, 0), maxContext)}
 	total := 0
 	for l := range in.lines {
 		total++
@@ -82,91 +86,46 @@ func (s *Store) grep(ctx context.Context, in searched, q Query) (string, error) 
 		if watch.IsOver() {
 			break
 		}
-		if at == nil {
+		if at != nil {
+			g.matched++
+		}
+		if at == nil || g.matched <= skip || g.isFull || q.Limit > 0 && g.shown >= q.Limit {
 			g.other(l)
 			continue
 		}
-		if g.matched++; g.matched > q.Offset && !g.isFull && (q.Limit <= 0 || g.shown < q.Limit) {
-			g.match(l, at)
+		g.match(l, at)
+	}
+	names := ""
+	if g.matched == 0 && in.names != nil {
+		names = in.names(watch, pattern)
+	}
+	return g.text.String() + g.position(skip, plain.Count(total, in.unit)+names), watch.Err()
+}
+
+// count returns the number of lines or values that match.
+func (in searched) count(w *work.Watch, p *pattern) (count int) {
+	for l := range in.lines {
+		if p.find(w, l.text) != nil {
+			count++
+		}
+		if w.IsOver() {
+			break
 		}
 	}
-	return g.text.String() + g.position(max(q.Offset, 0), plain.Count(total, in.unit)), watch.Err()
-}
-
-// Limits of a pattern. Matching takes up to about 10 ns for each byte of the text and each
-// instruction of the compiled pattern.
-const (
-	maxPattern   = 4 << 10 // bytes
-	maxMatching  = 2 << 30 // bytes times instructions
-	longMatching = 4 << 20 // from this size on, matching a single line can be stopped
-)
-
-// pattern is a compiled pattern.
-type pattern struct {
-	*regexp.Regexp
-	size int // instructions
-}
-
-// compile returns a pattern for a text with a number of bytes, unless matching might take
-// too long.
-func compile(text string, size int) (*pattern, error) {
-	if len(text) > maxPattern {
-		return nil, fmt.Errorf("the pattern has more than %d bytes; use a shorter one", maxPattern)
-	}
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return nil, fmt.Errorf("not an RE2 pattern: %w", err)
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil, fmt.Errorf("not an RE2 pattern: %w", err)
-	}
-	if len(program.Inst) > maxMatching/max(size, 1) {
-		return nil, fmt.Errorf("the pattern is too complex for a text of %s bytes; use a simpler one, or fewer repetitions like {100}", plain.Number(size))
-	}
-	compiled, err := regexp.Compile(text)
-	return &pattern{compiled, len(program.Inst)}, err
-}
-
-// find returns where a line matches, nil if it does not. It reads a long line rune by rune,
-// because only then it can stop when the work is canceled.
-func (p *pattern) find(w *work.Watch, line string) []int {
-	if len(line)*p.size < longMatching {
-		return p.FindStringIndex(line)
-	}
-	if word := p.String(); regexp.QuoteMeta(word) == word {
-		if at := strings.Index(line, word); at >= 0 {
-			return []int{at, at + len(word)}
-		}
-		return nil
-	}
-	return p.FindReaderIndex(&runes{w, strings.NewReader(line)})
-}
-
-// runes reads the characters of a line. It ends early if the work is canceled.
-type runes struct {
-	watch *work.Watch
-	*strings.Reader
-}
-
-// ReadRune implements io.RuneReader.
-func (r *runes) ReadRune() (char rune, size int, err error) {
-	if r.watch.IsOver() {
-		return 0, 0, io.EOF
-	}
-	return r.Reader.ReadRune()
+	return count
 }
 
 // grepper collects the lines of an answer.
 type grepper struct {
 	text    strings.Builder
 	budget  int // tokens left
-	context int // lines before and after a match
 	before  []line
 	after   int  // lines that still belong to the last match
 	isFull  bool // the next match did not fit
 	matched int
 	shown   int // matches
+
+	beforeLines, afterLines int // lines before and after a match
 }
 
 // match adds a match and the lines before it.
@@ -188,14 +147,11 @@ func (g *grepper) match(l line, at []int) {
 	}
 	g.text.WriteString(entry)
 	g.shown++
-	g.before, g.after = nil, g.context
+	g.before, g.after = nil, g.afterLines
 }
 
-// other handles a line without a match, which may be near one.
+// other handles a line that is not shown as a match, but may be near one.
 func (g *grepper) other(l line) {
-	if g.context == 0 {
-		return
-	}
 	if g.after > 0 && !g.isFull {
 		g.after--
 		entry := l.place() + "- " + around(l.text, []int{0, 0}) + "\n"
@@ -205,7 +161,7 @@ func (g *grepper) other(l line) {
 			return
 		}
 	}
-	if g.before = append(g.before, l); len(g.before) > g.context {
+	if g.before = append(g.before, l); len(g.before) > g.beforeLines {
 		g.before = g.before[1:]
 	}
 }

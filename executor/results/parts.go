@@ -16,7 +16,7 @@ import (
 // must not be used concurrently.
 type Result struct {
 	reading
-	store  *Store
+	table  *Table
 	client string
 	raw    []byte
 	query  *selection.Query // nil: nothing is selected
@@ -27,11 +27,11 @@ type Result struct {
 // Open reads a result for a client. q selects a part of it, and may be nil. Unless the result
 // is small, Open waits until there is room for the work. It fails if the context ends. The
 // caller must Close the result.
-func (s *Store) Open(ctx context.Context, client string, raw []byte, q *selection.Query) (*Result, error) {
-	r := &Result{reading: reading{ctx: ctx}, store: s, client: client, raw: raw, query: q}
+func (t *Table) Open(ctx context.Context, client string, raw []byte, q *selection.Query) (*Result, error) {
+	r := &Result{reading: reading{ctx: ctx}, table: t, client: client, raw: raw, query: q}
 	var err error
-	if q != nil || len(raw) > leastKept || !s.IsSmall(raw) {
-		if r.lease, err = s.Work.Acquire(ctx, r.piece()); err != nil {
+	if q != nil || len(raw) > leastKept || !t.IsSmall(raw) {
+		if r.lease, err = t.Work.Acquire(ctx, r.piece()); err != nil {
 			return nil, err
 		}
 	}
@@ -46,7 +46,7 @@ func (s *Store) Open(ctx context.Context, client string, raw []byte, q *selectio
 func (r *Result) piece() work.Piece {
 	p := work.Piece{Client: r.client, Bytes: resultWeight * len(r.raw)}
 	if r.query != nil {
-		p.Bytes += rawjson.TreeBytes(r.raw) + outputBytes
+		p.Bytes += rawjson.TreeBytes(r.raw) + outputBytes + r.query.Memory(len(r.raw))
 	}
 	return p
 }

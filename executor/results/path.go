@@ -1,7 +1,6 @@
 package results
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -43,6 +42,7 @@ type found struct {
 	one     rawjson.Node // the first value
 	steps   []string
 	several bool // the path has a *
+	isText  bool // the result is a text, and the path leads to all of it
 }
 
 // find finds the first value at a path, or fails. It also finds a key that looks like a path,
@@ -111,14 +111,6 @@ func (f *found) each() iter.Seq[rawjson.Node] {
 			return depth < len(f.steps) || yield(n)
 		})
 	}
-}
-
-// apply selects from one value, or from an array of several.
-func (f *found) apply(ctx context.Context, q *selection.Query) (*selection.Selection, error) {
-	if f.several {
-		return q.ApplyEach(ctx, f.each())
-	}
-	return q.Apply(ctx, f.one)
 }
 
 // json returns one value as it is, or an array of several. It fails if that has more than

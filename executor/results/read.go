@@ -2,6 +2,7 @@ package results
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"unicode/utf8"
@@ -10,7 +11,6 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
 	"mcpx/internal/tokens"
-	"mcpx/internal/work"
 )
 
 // minBudget has room for a line of text and the position in every answer.
@@ -21,13 +21,14 @@ const positionCost = 60
 
 // Query says which part of a kept result to read.
 type Query struct {
-	ID      string
-	Offset  int              // in bytes, from the end if negative; with Grep the number of matches to skip
-	Limit   int              // in bytes, with Grep in matches; 0 is as much as fits
-	Path    string           // a JSON Pointer, with * for every element, or a path like items[3].title
-	Grep    string           // an RE2 pattern: the answer has the lines or values that match
-	Context int              // with Grep: lines or values before and after each match
-	Select  *selection.Query // fields and rows; nil for all
+	ID     string
+	Offset int              // in bytes, with Grep in matches; from the end if negative
+	Limit  int              // in bytes, with Grep in matches; 0 is as much as fits
+	Path   string           // a JSON Pointer, with * for every element, or a path like items[3].title
+	Grep   string           // an RE2 pattern: the answer has the lines or values that match
+	Before int              // with Grep: lines or values before each match
+	After  int              // with Grep: lines or values after each match
+	Select *selection.Query // fields and rows; nil for all
 }
 
 // isWindow reports whether a query only names bytes of the text.
@@ -44,78 +45,47 @@ func (q Query) startIn(size int) int {
 // Read returns a part of a result that is kept for the client. The last line says which
 // part it is and where the next one starts. It waits until there is room for the work. It
 // fails if the context ends.
-func (s *Store) Read(ctx context.Context, client string, q Query) (string, error) {
-	k, err := s.load(ctx, client, q.ID)
+func (t *Table) Read(ctx context.Context, client string, q Query) (string, error) {
+	k, err := t.load(ctx, client, q.ID)
 	switch {
 	case err != nil:
 		return "", err
 	case q.isWindow():
-		return s.window(k.text, q)
+		return t.window(k.text, q)
 	}
-	r, err := s.read(ctx, client, k)
+	r, err := t.read(ctx, client, k, q.Select)
 	if err != nil {
 		return "", err
 	}
 	defer r.lease.Release()
-	if q.Select != nil && q.Select.Pattern != "" {
-		q.Grep = q.Select.Pattern
-	}
-	if q.Path == "" && q.Grep != "" {
-		return s.grepAll(r, q)
-	}
-	return s.readPath(r, q)
-}
-
-// readPath reads the values at a path. With a query, it returns only the part that the query
-// selects.
-func (s *Store) readPath(r *reading, q Query) (string, error) {
-	root, err := r.root()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", q.ID, err)
-	}
-	f, err := r.find(root, q.Path)
-	if err != nil {
-		return "", fmt.Errorf("path %q of %s: %w", plain.Cut(q.Path, maxLine), q.ID, err)
-	}
+	f, err := r.at(q.Path)
 	switch {
+	case errors.Is(err, errNotJSON), canceled(ctx) != nil:
+		return "", fmt.Errorf("%s: %w", q.ID, err)
+	case err != nil:
+		return "", fmt.Errorf("path %q of %s: %w", plain.Cut(q.Path, maxLine), q.ID, err)
 	case q.Grep != "":
-		return s.grep(r.ctx, valuesIn(f), q)
+		return t.grep(ctx, r.searched(f), q, t.budget())
 	case q.Select != nil:
-		selected, err := f.apply(r.ctx, q.Select)
-		if err != nil {
-			return "", err
-		}
-		return answer(selected, s.budget())
+		return t.selectIn(r, q.Path, q.Select)
 	}
 	value, err := f.json(math.MaxInt)
 	if err != nil {
 		return "", err
 	}
-	return s.window(rawjson.Text(value), q)
-}
-
-// grepAll searches the values of JSON, or the lines of a text.
-func (s *Store) grepAll(r *reading, q Query) (string, error) {
-	root, err := r.root()
-	if canceled(r.ctx) != nil {
-		return "", canceled(r.ctx)
-	}
-	if err != nil {
-		return s.grep(r.ctx, linesOf(r.text), q)
-	}
-	return s.grep(r.ctx, valuesIn(&found{Watch: work.NewWatch(r.ctx), root: root, one: root}), q)
+	return t.window(rawjson.Text(value), q)
 }
 
 // budget returns the tokens that an answer may have.
-func (s *Store) budget() int {
-	if s.Tokens <= 0 {
+func (t *Table) budget() int {
+	if t.Tokens <= 0 {
 		return math.MaxInt32
 	}
-	return max(s.Tokens, minBudget)
+	return max(t.Tokens, minBudget)
 }
 
 // window returns the text from the offset on, as much as fits.
-func (s *Store) window(text string, q Query) (string, error) {
+func (t *Table) window(text string, q Query) (string, error) {
 	start := q.startIn(len(text))
 	if start > 0 && start >= len(text) {
 		return "", fmt.Errorf("offset %d is past the end: there are %d bytes", start, len(text))
@@ -127,7 +97,7 @@ func (s *Store) window(text string, q Query) (string, error) {
 		_, first := utf8.DecodeRuneInString(rest)
 		rest = rest[:max(plain.RuneStart(rest, q.Limit), first)]
 	}
-	length := tokens.Cut(rest, s.budget()-positionCost)
+	length := tokens.Cut(rest, t.budget()-positionCost)
 	end, next := start+length, "end"
 	if end < len(text) {
 		next = fmt.Sprintf("next offset %d", end)

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/selection"
 	"mcpx/internal/work"
 )
 
@@ -21,14 +22,22 @@ type reading struct {
 	lease *work.Lease
 }
 
-// read waits until there is room to read a kept result. The caller must release the lease.
-func (s *Store) read(ctx context.Context, client string, k kept) (*reading, error) {
+// read waits until there is room to read a kept result with some queries, of which some may be
+// nil. The caller must release the lease.
+func (t *Table) read(ctx context.Context, client string, k kept, queries ...*selection.Query) (*reading, error) {
 	p := work.Piece{Client: client, Bytes: len(k.text) + outputBytes}
 	if k.data != "" {
 		p.Bytes = len(k.data) + outputBytes
 		p.Key, p.KeyBytes = unsafe.StringData(k.data), k.tree
 	}
-	lease, err := s.Work.Acquire(ctx, p)
+	most := 0
+	for _, q := range queries {
+		if q != nil {
+			most = max(most, q.Memory(len(k.text)))
+		}
+	}
+	p.Bytes += most
+	lease, err := t.Work.Acquire(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -53,4 +62,24 @@ func (r *reading) root() (rawjson.Node, error) {
 func (r *reading) find(root rawjson.Node, path string) (*found, error) {
 	f := &found{Watch: work.NewWatch(r.ctx), root: root}
 	return f, f.find(path)
+}
+
+// at returns the values at a path, or the whole text of a result that is not JSON.
+func (r *reading) at(path string) (*found, error) {
+	if r.data == "" && path == "" {
+		return &found{isText: true}, nil
+	}
+	root, err := r.root()
+	if err != nil {
+		return nil, err
+	}
+	return r.find(root, path)
+}
+
+// searched returns the scalar values in some values, or the lines of a text.
+func (r *reading) searched(f *found) searched {
+	if f.isText {
+		return linesOf(r.text)
+	}
+	return valuesIn(f)
 }

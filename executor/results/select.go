@@ -1,7 +1,10 @@
 package results
 
 import (
+	"context"
 	"fmt"
+	"math"
+	"strings"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
@@ -17,22 +20,51 @@ func (r *Result) selected() ([]byte, error) {
 		return r.whole()
 	}
 	r.kept = p.kept()
-	if r.query.Pattern == "" && r.data == "" || r.text == "" {
-		return r.withNote("note: select ignored, because the result is not JSON; /pattern/ selects the lines that match")
+	if r.data == "" && !r.query.IsForText() || r.text == "" {
+		return r.notSelected()
 	}
-	text, err := r.selectedText()
+	text, err := r.table.selectIn(&r.reading, "", r.query)
 	switch {
 	case canceled(r.ctx) != nil:
 		return nil, canceled(r.ctx)
 	case err != nil:
 		return r.withNote("note: select ignored: " + err.Error())
 	}
-	if r.store.Tokens > 0 {
-		full := size(r.text)
-		h := r.save()
-		text = withLine(text, fmt.Sprintf("full result: %s (%s)%s", h.id, full, h.place))
+	return p.withText(withLine(text, r.handleLine())), nil
+}
+
+// handleLine keeps the result, and returns a line with its handle; "" if nothing is kept.
+func (r *Result) handleLine() string {
+	if r.table.Tokens <= 0 {
+		return ""
 	}
-	return p.withText(text), nil
+	full := size(r.text)
+	h := r.save()
+	return fmt.Sprintf("full result: %s (%s)%s", h.id, full, h.place)
+}
+
+// notJSON is the note about a select of fields of a text.
+const notJSON = `note: select ignored, because the result is not JSON; /pattern/ selects the lines that match, /(\d+) (\S+)/ as a, b makes rows of them`
+
+// shownLines are the lines that are shown of a long text that has no fields to select.
+const shownLines = 5
+
+// notSelected returns a text from which no fields can be selected. Of a long text it shows
+// only the first lines.
+func (r *Result) notSelected() ([]byte, error) {
+	if r.table.Tokens <= 0 || !tokens.Exceeds(r.text, leastKept) {
+		return r.withNote(notJSON)
+	}
+	text, number := notJSON, 0
+	for l := range strings.Lines(r.text) {
+		if number++; number <= shownLines {
+			text += "\n" + around(strings.TrimRight(l, "\r\n"), []int{0, 0})
+		}
+	}
+	if number > shownLines {
+		text += fmt.Sprintf("\n[lines 1-%d of %d]", shownLines, number)
+	}
+	return r.parts.withText(withLine(text, r.handleLine())), nil
 }
 
 // withNote returns the result as if there were no query, and a note.
@@ -44,33 +76,71 @@ func (r *Result) withNote(note string) ([]byte, error) {
 	return AppendText(result, note), nil
 }
 
-// selectedText returns the text of the selection.
-func (r *Result) selectedText() (string, error) {
-	if r.query.Pattern != "" {
-		return r.store.grepAll(&r.reading, Query{Grep: r.query.Pattern})
-	}
-	root, err := r.root()
+// selectIn returns the text of a selection from the values at a path of a result.
+func (t *Table) selectIn(r *reading, path string, q *selection.Query) (string, error) {
+	f, err := r.at(path)
 	if err != nil {
 		return "", err
 	}
-	selected, err := r.query.Apply(r.ctx, root)
+	if q.Pattern != "" {
+		return t.selectPattern(r.ctx, r.searched(f), q.Pattern)
+	}
+	selected, err := r.apply(f, q)
 	if err != nil {
 		return "", err
 	}
-	return answer(selected, r.store.budget()-handleCost)
+	text, err := t.answer(selected)
+	if q.IsForText() && selected.IsEmpty() {
+		text = withLine(text, "[no line matches the pattern]")
+	}
+	return text, err
+}
+
+// apply selects from JSON, or from the captures in the lines of a text.
+func (r *reading) apply(f *found, q *selection.Query) (*selection.Selection, error) {
+	switch {
+	case q.IsForText():
+		return selectCaptures(r.ctx, r.searched(f), q)
+	case f.isText:
+		return nil, errNotJSON
+	case f.several:
+		return q.ApplyEach(r.ctx, f.each(), len(f.root.Raw()))
+	}
+	return q.Apply(r.ctx, f.one)
+}
+
+// selectPattern selects the lines or values that match. If they are too long, as many as the
+// head has room for are shown.
+func (t *Table) selectPattern(ctx context.Context, in searched, pattern string) (string, error) {
+	q := Query{Grep: pattern}
+	text, err := t.grep(ctx, in, q, t.budget()-handleCost)
+	if err != nil || t.Tokens <= 0 || !strings.Contains(text[strings.LastIndexByte(text, '\n')+1:], "next offset") {
+		return text, err
+	}
+	return t.grep(ctx, in, q, t.head())
+}
+
+// head returns the tokens that are shown of a selection that is too long.
+func (t *Table) head() int {
+	if t.Tokens <= 0 {
+		return math.MaxInt32
+	}
+	return max(min(t.Head, t.Tokens-handleCost), minBudget)
 }
 
 // handleCost is more than the line with the handle costs.
 const handleCost = 30
 
 // answer returns the text of a selection, and a note about its fields.
-func answer(s *selection.Selection, budget int) (string, error) {
-	note := s.Note()
+func (t *Table) answer(selected *selection.Selection) (string, error) {
+	limit, head := t.budget()-handleCost, t.head()
+	note := selected.Note()
 	if note == "" {
-		return s.Text(budget)
+		return selected.Text(limit, head)
 	}
-	note = tokens.Shorten("note: "+note, budget/2)
-	text, err := s.Text(budget - tokens.Count(note) - handleCost)
+	note = tokens.Shorten("note: "+note, limit/2)
+	cost := tokens.Count(note) + handleCost
+	text, err := selected.Text(limit-cost, max(head-cost, min(minBudget, limit-cost)))
 	return withLine(text, note), err
 }
 

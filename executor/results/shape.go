@@ -28,19 +28,19 @@ type lastResult struct {
 // RememberShort is Remember for a result that needs no other work: a short result, or any
 // result if results are not kept. It returns false for all others. It is fast, because it only
 // copies the bytes of a short result (BenchmarkStdioSmall, BenchmarkStdioLarge).
-func (s *Store) RememberShort(client string, t Tool, result []byte) (ok bool) {
-	if len(result) > shortResult || !s.IsSmall(result) {
-		return s.Tokens <= 0
+func (t *Table) RememberShort(client string, tool Tool, result []byte) (ok bool) {
+	if len(result) > shortResult || !t.IsSmall(result) {
+		return t.Tokens <= 0
 	}
 	if mayBeJSON(result) && rawjson.Kind(rawjson.Get(result, "isError")) != 't' {
-		s.remember(client, t, lastResult{result: result})
+		t.remember(client, tool, lastResult{result: result})
 	}
 	return true
 }
 
 // Remember records the last result that a client got from a tool, for Shape. Results that
 // report an error do not count. It fails if the context ends.
-func (r *Result) Remember(t Tool) error {
+func (r *Result) Remember(tool Tool) error {
 	last := lastResult{}
 	switch p := r.parts; {
 	case p != nil && p.isError:
@@ -52,15 +52,15 @@ func (r *Result) Remember(t Tool) error {
 		}
 		last.shape = s.short()
 	}
-	r.store.remember(r.client, t, last)
+	r.table.remember(r.client, tool, last)
 	return nil
 }
 
 // remember copies the last result of a tool.
-func (s *Store) remember(client string, t Tool, l lastResult) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := s.client(client).last(t)
+func (t *Table) remember(client string, tool Tool, l lastResult) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := t.client(client).last(tool)
 	last.result = append(last.result[:0], l.result...)
 	last.shape = l.shape
 }
@@ -106,14 +106,14 @@ func (c *client) last(t Tool) *lastResult {
 
 // Shape returns the shape of the last result that a client got from a tool, "" if there
 // is none or if it is not JSON.
-func (s *Store) Shape(client string, t Tool) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, ok := s.clients[client]
-	if !ok || c.shapes[t] == nil {
+func (t *Table) Shape(client string, tool Tool) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c, ok := t.clients[client]
+	if !ok || c.shapes[tool] == nil {
 		return ""
 	}
-	last := c.shapes[t]
+	last := c.shapes[tool]
 	if len(last.result) > 0 {
 		return shapeOfShort(last.result)
 	}

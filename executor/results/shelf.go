@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/work"
 )
 
-// Shelf keeps results where other processes can read them. A Store has its results in memory,
+// Shelf keeps results where other processes can read them. A Table has its results in memory,
 // too. The methods may be called concurrently.
 type Shelf interface {
 	// Put keeps a result of a client for that time. It returns the id, which begins with r and
@@ -44,9 +44,9 @@ type handle struct {
 
 const onlyHere = " (only on this replica)"
 
-// shelved names a result on the shelf of a Store.
+// shelved names a result on the shelf of a Table.
 type shelved struct {
-	store      *Store
+	table      *Table
 	client, id string
 }
 
@@ -56,22 +56,22 @@ const FetchWeight = 2
 // fetch returns a result that another process has put on the shelf. It is kept here as well,
 // since later requests often read it again. Requests for the same result fetch it once. missing
 // is the error if there is none.
-func (s *Store) fetch(ctx context.Context, client, id string, missing error) (kept, error) {
-	found, err := s.Shelf.Get(ctx, client, id)
+func (t *Table) fetch(ctx context.Context, client, id string, missing error) (kept, error) {
+	found, err := t.Shelf.Get(ctx, client, id)
 	if errors.Is(err, ErrNoResult) {
 		return kept{}, missing
 	}
 	if err != nil {
 		return kept{}, err
 	}
-	s.Shelf.Keep(client, id, s.Idle)
-	lease, err := s.Work.Acquire(ctx, work.Piece{Client: client, Key: shelved{s, client, id}, KeyBytes: FetchWeight * found.Size})
+	t.Shelf.Keep(client, id, t.Idle)
+	lease, err := t.Work.Acquire(ctx, work.Piece{Client: client, Key: shelved{t, client, id}, KeyBytes: FetchWeight * found.Size})
 	if err != nil {
 		return kept{}, err
 	}
 	defer lease.Release()
 	lease.Idle() // it waits for the shelf
-	k, err := lease.Value(ctx, func() (any, error) { return s.fetchNow(ctx, client, id, found) })
+	k, err := lease.Value(ctx, func() (any, error) { return t.fetchNow(ctx, client, id, found) })
 	if err != nil {
 		return kept{}, err
 	}
@@ -79,8 +79,8 @@ func (s *Store) fetch(ctx context.Context, client, id string, missing error) (ke
 }
 
 // fetchNow reads a result from the shelf, unless another request has just done that.
-func (s *Store) fetchNow(ctx context.Context, client, id string, found Found) (kept, error) {
-	if k, err := s.local(client, id); err == nil {
+func (t *Table) fetchNow(ctx context.Context, client, id string, found Found) (kept, error) {
+	if k, err := t.local(client, id); err == nil {
 		return k, nil
 	}
 	read, err := found.Read(ctx)
@@ -88,11 +88,11 @@ func (s *Store) fetchNow(ctx context.Context, client, id string, found Found) (k
 		return kept{}, err
 	}
 	k := newKept(read.Text, read.Data)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.client(client); c.results[id] == nil {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.client(client); c.results[id] == nil {
 		now := time.Now()
-		s.insert(&entry{client: client, id: id, kept: k, used: now, shared: now, isCopy: true})
+		t.insert(&entry{client: client, id: id, kept: k, used: now, shared: now, isCopy: true})
 	}
 	return k, nil
 }

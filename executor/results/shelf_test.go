@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/selection"
 )
 
-// memoryShelf is a Shelf that several Stores share.
+// memoryShelf is a Shelf that several Tables share.
 type memoryShelf struct {
 	mu     sync.Mutex
 	kept   map[string]shelvedText // by client and id
@@ -75,7 +75,7 @@ func (m *memoryShelf) Keep(client, id string, keep time.Duration) {
 }
 
 // replica returns the results of one replica.
-func replica(s Shelf, tokens int) *Store {
+func replica(s Shelf, tokens int) *Table {
 	o := limits(tokens)
 	o.Shelf = s
 	return New(o)
@@ -140,7 +140,7 @@ func TestSharedResultsBelongToTheirClient(t *testing.T) {
 	shelf := newMemoryShelf()
 	a, b := replica(shelf, 1000), replica(shelf, 1000)
 	h := a.save("me", textOnly("mine"))
-	for _, from := range []*Store{a, b} {
+	for _, from := range []*Table{a, b} {
 		if got, err := from.Read(context.Background(), "you", Query{ID: h.id}); err == nil || !strings.Contains(err.Error(), "no result") {
 			t.Errorf("%q, %v", got, err)
 		}
@@ -150,14 +150,14 @@ func TestSharedResultsBelongToTheirClient(t *testing.T) {
 	}
 }
 
-// TestStoreDown keeps results while the shelf cannot be used: they say so, and are read here.
-func TestStoreDown(t *testing.T) {
+// TestShelfDown keeps results while the shelf cannot be used: they say so, and are read here.
+func TestShelfDown(t *testing.T) {
 	shelf := newMemoryShelf()
 	a, b := replica(shelf, 1000), replica(shelf, 1000)
 	before := a.save("me", textOnly("before"))
 	shelf.isDown = true
 	for _, row := range []struct{ name, got, want string }{
-		{"kept", string(fitted(a, []byte(`{"content":[`+textItem(strings.Repeat("word ", 500))+`]}`))), `kept as ID (only on this replica); use {\"$r\": \"ID\"} or select \"/RE2/\"`},
+		{"kept", string(fitted(a, []byte(`{"content":[`+textItem(strings.Repeat("word ", 500))+`]}`))), `kept as ID (only on this replica); use {\"$r\": \"ID\", \"lines\": \"5-9\"} (or match, replace) or select \"/RE2/\"`},
 		{"cut", string(fitted(a, []byte(`{"content":[`+textItem(strings.Repeat("word ", 5000))+`]}`))), `Kept as ID (only on this replica): exec(`},
 		{"selected", string(selected(a, []byte(`{"structuredContent":{"id":1}}`), &selection.Query{Pattern: "1"})), `tokens) (only on this replica)"`},
 	} {

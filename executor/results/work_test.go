@@ -200,11 +200,26 @@ func TestWorkStopsWhenCanceled(t *testing.T) {
 		"select":             read(Query{ID: rows, Select: query("id, title where state = open")}),
 		"select of nothing":  read(Query{ID: rows, Select: query("nothing, labels[].none")}),
 		"select of an array": read(Query{ID: rows, Select: query("items[].id, items")}),
-		"path":               read(Query{ID: rows, Path: "/items/*/user"}),
-		"path in an object":  read(Query{ID: one, Path: "/fff"}),
-		"grep of values":     read(Query{ID: rows, Grep: "number .* 7"}),
-		"grep of lines":      read(Query{ID: text, Grep: "l.nes"}),
-		"grep of one line":   read(Query{ID: long, Grep: "(word, )+x"}),
+		"groups":             read(Query{ID: rows, Select: query("count, max id by title, id")}),
+		"order":              read(Query{ID: rows, Select: query("id order by title desc")}),
+		"no row matches":     read(Query{ID: rows, Select: query("id where state = shut")}),
+		"captures":           read(Query{ID: text, Select: query("count by a from /(l)ine/ as a")}),
+		"captures of a line": read(Query{ID: long, Select: query("/(word, )+x/ as a")}),
+		"grep from the end":  read(Query{ID: text, Grep: "l.ne", Offset: -3}),
+		"grep of names":      read(Query{ID: rows, Grep: "^titl"}),
+		"matching lines": func(ctx context.Context) error {
+			_, err := s.Resolve(ctx, "me", []*Reference{{Text: text, Part: &TextPart{Match: "l.ne"}}}, 1<<20)
+			return err
+		},
+		"lines": func(ctx context.Context) error {
+			_, err := s.Resolve(ctx, "me", []*Reference{{Text: text, Part: &TextPart{Lines: "5-"}}}, 1<<20)
+			return err
+		},
+		"path":              read(Query{ID: rows, Path: "/items/*/user"}),
+		"path in an object": read(Query{ID: one, Path: "/fff"}),
+		"grep of values":    read(Query{ID: rows, Grep: "number .* 7"}),
+		"grep of lines":     read(Query{ID: text, Grep: "l.nes"}),
+		"grep of one line":  read(Query{ID: long, Grep: "(word, )+x"}),
 		"references": func(ctx context.Context) error {
 			_, err := s.Resolve(ctx, "me", []*Reference{{Text: rows, Select: query("id")}, {Text: rows + "/items/*/id"}}, 1<<20)
 			return err

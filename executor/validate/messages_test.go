@@ -12,7 +12,7 @@ import (
 const draft7Declared = `"$schema":"http://json-schema.org/draft-07/schema#"`
 
 // problemCases have one property x with a schema, its value, and the lines that
-// tell what is wrong with it. They are run with both libraries.
+// describe its problems. They are run with both libraries.
 var problemCases = []struct {
 	name, schema, value string
 	want                []string
@@ -185,7 +185,7 @@ func TestProblemsSince2019(t *testing.T) {
 		{"maxContains", `{"contains":{"const":1},"maxContains":1}`, `[1,1]`, []string{`arguments: expected at most 1 item like {"const":1}, got 2`}},
 		{"dependentRequired", `{"dependentRequired":{"a":["b"]}}`, `{"a":1}`, []string{`arguments.b: required with "a"`}},
 		{"dependentSchemas", `{"dependentSchemas":{"a":{"required":["b"]}}}`, `{"a":1}`, []string{`arguments.b: required`}},
-		{"ref with neighbours", `{"properties":{"a":{"$ref":"#/$defs/s","maxLength":2}},"$defs":{"s":{"type":"string","pattern":"^x"}}}`, `{"a":"abc"}`,
+		{"ref with neighbors", `{"properties":{"a":{"$ref":"#/$defs/s","maxLength":2}},"$defs":{"s":{"type":"string","pattern":"^x"}}}`, `{"a":"abc"}`,
 			[]string{`arguments.a: expected to match ^x, got "abc"`, `arguments.a: expected at most 2 characters, got 3`}},
 		{"unevaluatedProperties", `{"allOf":[{"properties":{"a":{}}},{"if":{"required":["a"]},"then":{"properties":{"b":{}}},"else":{"properties":{"c":{}}}}],"unevaluatedProperties":false}`,
 			`{"a":1,"b":2,"c":3}`, []string{`arguments.c: not allowed`}},

@@ -25,6 +25,7 @@ import (
 	"mcpx/internal/parts/metrics"
 	"mcpx/internal/parts/replicas"
 	"mcpx/internal/parts/replicas/redis"
+	"mcpx/internal/parts/search"
 	"mcpx/internal/parts/signin"
 	"mcpx/internal/parts/traces"
 	"mcpx/internal/seal"
@@ -50,7 +51,7 @@ type App struct {
 
 	profiles atomic.Pointer[[]*Profile]
 	config   *config.Config
-	schema   string // the profile that was asked for; empty: all
+	profile  string // the profile that was asked for; empty: all
 	stderr   io.Writer
 	log      *logging.Log
 	watcher  *child.Watcher
@@ -58,6 +59,7 @@ type App struct {
 	address  string           // of the HTTP front, as people reach it; empty without one
 	metrics  *metrics.Metrics // nil unless mcpx serves over HTTP
 	audit    *audit.Audit
+	search   *search.Search
 	memory   *releaser
 	work     *work.Budget       // for work on large results; all profiles share it
 	store    *redis.Store       // shared with other replicas; nil unless the config has one
@@ -86,7 +88,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{config: c, schema: profile, stderr: stderr}
+	a := &App{config: c, profile: profile, stderr: stderr}
 	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
 		return nil, err
 	}
@@ -101,6 +103,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), filepath.Join(atomicfile.StateFolder(), "catalog-key"), a.log.Logger)
 		a.cache.OnRepair(a.repaired)
 	}
+	a.search = newSearch(c, a.log.Logger)
 	if a.store, err = openStore(c, redis.Options{Log: a.log.Logger}); err != nil {
 		_ = a.log.Close()
 		_ = a.audit.Close()
@@ -135,15 +138,15 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 	if a.tracer != nil {
 		r.Tracer = a.tracer
 	}
-	e := executor.New(r, c, p, executor.Options{Log: options.Log, Observers: a.observers(), SignIn: a.guide(c, p).Asker(r, options.Log), Tools: builtinTools(), Work: a.work})
+	e := executor.New(r, c, p, executor.Options{Log: options.Log, Observers: a.observers(), SignIn: a.guide(c, p).Asker(r, options.Log), Tools: builtinTools(a.search), Work: a.work})
 	return &Profile{Profile: p, Registry: r, Executor: e}
 }
 
 // registryOptions returns the options of a profile's registry. If several profiles are
-// served, its log lines name the schema.
+// served, its log lines name the profile.
 func (a *App) registryOptions(c *config.Config, p *config.Profile) registry.Options {
 	log := a.log.Logger
-	if served, _ := choose(c, a.schema); len(served) > 1 {
+	if served, _ := choose(c, a.profile); len(served) > 1 {
 		log = log.With().Str("schema", p.Name).Logger()
 	}
 	return registry.Options{
@@ -172,7 +175,7 @@ func choose(c *config.Config, name string) ([]*config.Profile, error) {
 		}
 	}
 	if len(profiles) == 0 {
-		return nil, fmt.Errorf("%s: no schema is enabled", c.File)
+		return nil, fmt.Errorf("%s: no profile is enabled", c.File)
 	}
 	return profiles, nil
 }
@@ -197,6 +200,7 @@ func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) erro
 	stop()
 	a.tasks.Go(a.tracer.Close) // while the upstreams stop
 	a.tasks.Close()
+	a.search.Close()
 	a.closeStore()
 	a.watcher.Close()
 	_ = a.log.Close() // the last calls are written to the audit then

@@ -20,15 +20,15 @@ func TestNew(t *testing.T) {
 	}
 	two := `{"schemas":{"default":{"mcpServers":{}},"work":{"mcpServers":{}},"off":{"enabled":false,"mcpServers":{}}}}`
 	for _, row := range []struct {
-		name, config, schema, want string
+		name, config, profile, want string
 	}{
 		{"all that are enabled", two, "", "default work"},
 		{"one", two, "work", "work"},
-		{"none of that name", two, "nope", "no such schema"},
+		{"none of that name", two, "nope", "no such profile"},
 		{"one that is off", two, "off", "not enabled"},
-		{"none enabled", `{"schemas":{"off":{"enabled":false,"mcpServers":{}}}}`, "", "no schema is enabled"},
+		{"none enabled", `{"schemas":{"off":{"enabled":false,"mcpServers":{}}}}`, "", "no profile is enabled"},
 	} {
-		a, err := New(parse(row.config), row.schema, io.Discard)
+		a, err := New(parse(row.config), row.profile, io.Discard)
 		got := ""
 		if err != nil {
 			got = err.Error()

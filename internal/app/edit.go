@@ -27,12 +27,12 @@ func (a *App) editing() console.Editing {
 	var checking sync.Mutex
 	return console.Editing{
 		Edit: a.edit,
-		Check: func(ctx context.Context, schema, name string, entry []byte) (*live.Upstream, []string, error) {
+		Check: func(ctx context.Context, profile, name string, entry []byte) (*live.Upstream, []string, error) {
 			if !checking.TryLock() {
 				return nil, nil, errBusy
 			}
 			defer checking.Unlock()
-			return a.checkServer(ctx, schema, name, entry)
+			return a.checkServer(ctx, profile, name, entry)
 		},
 	}
 }
@@ -82,7 +82,7 @@ func (a *App) currentConfig() (*config.Config, error) {
 
 // checkServer starts a server as if it were in the config file, stops it again, and returns
 // its last state. The file does not change.
-func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte) (*live.Upstream, []string, error) {
+func (a *App) checkServer(ctx context.Context, profile, name string, entry []byte) (*live.Upstream, []string, error) {
 	current, err := a.currentConfig()
 	if err != nil {
 		return nil, nil, err
@@ -91,7 +91,7 @@ func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte
 	if err != nil {
 		return nil, nil, err
 	}
-	changed, err := edit.Text(ConfigHooks(), current.File, text, func(e *edit.Editor) error { return e.Add(schema, name, entry) })
+	changed, err := edit.Text(ConfigHooks(), current.File, text, func(e *edit.Editor) error { return e.Add(profile, name, entry) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,7 +100,7 @@ func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte
 		return nil, nil, err
 	}
 	c.StartAll()
-	p, err := c.Profile(schema)
+	p, err := c.Profile(profile)
 	if err != nil {
 		return nil, nil, err
 	}

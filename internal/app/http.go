@@ -19,7 +19,6 @@ import (
 	"mcpx/internal/parts/callers"
 	"mcpx/internal/parts/console"
 	"mcpx/internal/parts/metrics"
-	"mcpx/internal/parts/search"
 	"mcpx/internal/parts/signin"
 	"mcpx/server/access"
 	httpfront "mcpx/server/http"
@@ -29,7 +28,7 @@ import (
 // ListenHTTP serves over HTTP until ctx ends.
 func (a *App) ListenHTTP(ctx context.Context) error {
 	c := a.config
-	guard := guardOf(c, a.schemas)
+	guard := guardOf(c, a.profileNames)
 	listener, err := listen(ctx, guard)
 	if err != nil {
 		_ = a.log.Close()
@@ -78,13 +77,13 @@ func (a *App) routes(web *httpfront.HTTP) []httpfront.Route {
 	page := &console.Console{Front: web, Editing: a.editing(), SignIn: signin.StatusOf, Review: console.ReviewOf}
 	reviews := &console.Reviews{Front: web, Accept: a.accept}
 	people := &signin.Pages{Front: web, Accounts: a.Accounts, Callback: a.address + "/oauth/callback"}
-	return slices.Concat(core.Routes(), page.Routes(), reviews.Routes(), people.Routes(), search.Routes(), a.metrics.Routes(a.log.Flush))
+	return slices.Concat(core.Routes(), page.Routes(), reviews.Routes(), people.Routes(), a.search.Routes(), a.metrics.Routes(a.log.Flush))
 }
 
 // guardOf returns what decides which requests reach the front of a config.
-func guardOf(c *config.Config, schemas func() []string) access.Guard {
+func guardOf(c *config.Config, profiles func() []string) access.Guard {
 	guard := access.Guard{Server: c.Server}
-	callers.New(c.Server, schemas).Guard(&guard)
+	callers.New(c.Server, profiles).Guard(&guard)
 	return guard
 }
 
@@ -127,8 +126,8 @@ func (a *App) measured() (list []metrics.Profile) {
 	return list
 }
 
-// schemas returns the names of the schemas that are served.
-func (a *App) schemas() (names []string) {
+// profileNames returns the names of the profiles that are served.
+func (a *App) profileNames() (names []string) {
 	for _, p := range a.Profiles() {
 		names = append(names, p.Name)
 	}

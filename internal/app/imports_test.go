@@ -11,7 +11,7 @@ import (
 )
 
 // ladder has the packages from the top to the bottom: each may import what
-// stands on a lower step, and its own sub-packages.
+// is on a lower step, and its own sub-packages.
 var ladder = []string{"e2e", "cmd", "internal/app", "internal/parts", "server/pages", "server/http", "server/stdio", "server/servertest", "server/access", "server", "executor", "registry", "registry/live", "registry/lists", "registry/upstream", "registry/link", "registry/child", "config/edit", "config", "cmd/internal/terminal", "internal", "examples"}
 
 // only says which packages may import a module; no others may.
@@ -111,7 +111,7 @@ func points(from, to string) bool {
 	return b > a
 }
 
-// step is where a package stands on the ladder, -1 if it does not.
+// step is the place of a package on the ladder, -1 if it does not.
 func step(name string) int {
 	found := -1
 	for i, s := range ladder {

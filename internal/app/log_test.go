@@ -12,14 +12,14 @@ import (
 	"mcpx/executor"
 )
 
-// TestSchemaInLog: if several schemas are served, the lines about servers and calls name
+// TestProfileInLog: if several profiles are served, the lines about servers and calls name
 // theirs.
-func TestSchemaInLog(t *testing.T) {
+func TestProfileInLog(t *testing.T) {
 	const one = `{"mcpServers":{"a":{"command":"mcpx-no-such-program"}}}`
 	const two = `{"logging":{"level":"info","format":"json"},"schemas":{"default":` + one + `,"work":` + one + `}}`
 	for _, row := range []struct {
-		name, schema string
-		want         []string // the field in the lines of each schema
+		name, profile string
+		want          []string // the field in the lines of each profile
 	}{
 		{"all", "", []string{`"schema":"default"`, `"schema":"work"`}},
 		{"one of them", "work", []string{""}},
@@ -30,7 +30,7 @@ func TestSchemaInLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			var stderr bytes.Buffer
-			a, err := New(c, row.schema, &stderr)
+			a, err := New(c, row.profile, &stderr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,8 +51,8 @@ func TestSchemaInLog(t *testing.T) {
 						t.Errorf("%s: no line with %s in\n%s", message, field, lines)
 					}
 				}
-				if named := linesWith(lines, `"schema"`); row.schema != "" && named != "" {
-					t.Errorf("%s: one schema is served, and a line names it: %s", message, named)
+				if named := linesWith(lines, `"schema"`); row.profile != "" && named != "" {
+					t.Errorf("%s: one profile is served, and a line names it: %s", message, named)
 				}
 			}
 		})

@@ -50,7 +50,7 @@ func (a *App) countCall(e executor.Event) {
 func (a *App) logCall(e executor.Event) {
 	line := a.log.Info()
 	if len(a.Profiles()) > 1 {
-		line.Str("schema", e.Schema)
+		line.Str("schema", e.Profile)
 	}
 	line.Str("client", e.Client).Str("request", e.Request).Str("server", e.Server).Str("tool", e.Tool).Str("outcome", e.Outcome).
 		Dur("ms", e.Took.Round(10*time.Microsecond)).Int("in", e.BytesIn).Int("out", e.BytesOut).Msg("call")

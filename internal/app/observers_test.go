@@ -30,7 +30,7 @@ func newApp(t testing.TB, logging string) (*App, *bytes.Buffer) {
 
 // aCall is the event of a usual call.
 var aCall = executor.Event{
-	Schema: "default", Client: "http-7f3a9c", Request: "1234", Server: "files", Tool: "read_file", Outcome: "ok",
+	Profile: "default", Client: "http-7f3a9c", Request: "1234", Server: "files", Tool: "read_file", Outcome: "ok",
 	Took: 1234567 * time.Nanosecond, BytesIn: 42, BytesOut: 1234, Arguments: []byte(`{"path":"a.txt"}`),
 }
 

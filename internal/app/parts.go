@@ -5,6 +5,7 @@ import (
 	"mcpx/internal/parts/audit"
 	"mcpx/internal/parts/callers"
 	"mcpx/internal/parts/replicas/redis"
+	"mcpx/internal/parts/search"
 	"mcpx/internal/parts/secrets"
 	"mcpx/internal/parts/signin"
 )
@@ -14,7 +15,7 @@ func ConfigHooks() config.Hooks {
 	return config.Hooks{
 		Secrets:    secrets.Stored{},
 		CheckStore: redis.CheckAddress,
-		Sections:   []config.Section{audit.Section, callers.Section},
+		Sections:   []config.Section{audit.Section, callers.Section, search.Section},
 		Checks:     []config.Check{callers.Check},
 	}
 }

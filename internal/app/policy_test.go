@@ -17,6 +17,7 @@ import (
 	"mcpx/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/parts/callers"
+	"mcpx/internal/parts/search"
 	"mcpx/internal/policy"
 	"mcpx/registry"
 	"mcpx/registry/child"
@@ -71,7 +72,7 @@ func newGrove(t testing.TB) *grove {
 	}
 	b, p, w := &grove{}, &c.Profiles[0], child.NewWatcher(zerolog.Nop())
 	r := registry.New(p, registry.Options{Version: "1.2.3", MessageBytes: 8 << 20, ConnectsAtOnce: 4, Watcher: w})
-	e := executor.New(r, c, p, executor.Options{Observers: executor.Observers{b.observe}, Tools: builtinTools()})
+	e := executor.New(r, c, p, executor.Options{Observers: executor.Observers{b.observe}, Tools: builtinTools(search.New("", zerolog.Nop()))})
 	b.server = server.New(p, r, e, server.Options{Version: "1.2.3"})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
@@ -110,7 +111,7 @@ func hiddenNames(c policy.Caller) (names []string) {
 			names = append(names, server+"__plain", "own://"+server)
 		}
 		for tool, reads := range map[string]bool{server + "_get": true, server + "_put": false} {
-			if c.Rules != nil && !c.Rules.HasTool(policy.Tool{Schema: "default", Server: server, Name: tool, ReadOnly: reads}) {
+			if c.Rules != nil && !c.Rules.HasTool(policy.Tool{Profile: "default", Server: server, Name: tool, ReadOnly: reads}) {
 				names = append(names, tool)
 			}
 		}

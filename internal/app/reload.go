@@ -18,6 +18,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/lockfile"
+	"mcpx/internal/parts/search"
 	"mcpx/server"
 	httpfront "mcpx/server/http"
 )
@@ -29,7 +30,7 @@ type reloading struct {
 	mu        sync.Mutex                // one reload at a time
 	ctx       context.Context           // ends when mcpx begins to stop; nil before Run
 	web       *httpfront.HTTP           // nil on stdio
-	servers   map[string]*server.Server // of web, by schema name
+	servers   map[string]*server.Server // of web, by profile name
 	restart   []string                  // sections that need a restart, as reported last
 	stopWatch context.CancelFunc        // nil unless the config file is watched
 }
@@ -62,7 +63,7 @@ func (a *App) Reload() error {
 	next, err := a.Load()
 	var chosen []*config.Profile
 	if err == nil {
-		chosen, err = choose(next, a.schema)
+		chosen, err = choose(next, a.profile)
 	}
 	if errors.Is(err, fs.ErrNotExist) { // the error has a sample, for somebody who starts
 		err = fmt.Errorf("%s does not exist", a.config.File)
@@ -127,6 +128,7 @@ func (a *App) keepSections(next *config.Config) {
 // apply puts a config into use. A profile that the old config has too keeps its registry.
 func (a *App) apply(c *config.Config, chosen []*config.Profile) {
 	a.config = c
+	a.search.Apply(search.Section.Of(c.Parts))
 	old := a.Profiles()
 	var profiles []*Profile
 	for _, p := range chosen {

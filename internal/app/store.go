@@ -36,7 +36,7 @@ func openStore(c *config.Config, o redis.Options) (*redis.Store, error) {
 // nil.
 func openTokens(c *config.Config, shared *redis.Store, repaired atomicfile.Repaired) signin.Vault {
 	if shared == nil {
-		return signin.NewFiles(signin.Folder(), c.Auth.Store, secrets.Key, repaired)
+		return signin.NewFiles(signin.Folder(), c.Auth.Place, secrets.Key, repaired)
 	}
 	return signin.NewShared(shared, seal.New(seal.Token, c.Server.SessionKeys))
 }

@@ -30,13 +30,13 @@ type Origin struct {
 	URL     string   `json:"url,omitempty"`
 }
 
-// Key returns the name of a server in a lock. Servers of the schema "default" have their
-// own name, others have that of their schema before it.
-func Key(schema, server string) string {
-	if schema == "default" {
+// Key returns the name of a server in a lock. Servers of the profile "default" have their
+// own name, others have that of their profile before it.
+func Key(profile, server string) string {
+	if profile == "default" {
 		return server
 	}
-	return schema + "/" + server
+	return profile + "/" + server
 }
 
 // Kind is a kind of definition.

@@ -23,7 +23,7 @@ func (s *server) handle2026(m message, canceled chan struct{}) bool {
 	case string(p.Meta[prefix+"protocolVersion"]) != `"2026-07-28"` || p.Meta[prefix+"clientCapabilities"] == nil || p.Meta[prefix+"clientInfo"] == nil:
 		s.fail(m.ID, -32602, "the request does not say what it speaks", "")
 	case m.Method == "server/discover":
-		s.result(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true}},"instructions":"the new way"}`)
+		s.result(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true}},"instructions":"speaks 2026-07-28"}`)
 	case m.Method == "subscriptions/listen":
 		fmt.Fprintln(os.Stderr, "listen", withoutMeta(m.Params))
 		s.notify("notifications/subscriptions/acknowledged", fmt.Sprintf(`{"_meta":{"%ssubscriptionId":%s}}`, prefix, m.ID))

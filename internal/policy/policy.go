@@ -15,11 +15,11 @@ type Caller struct {
 // value, because registries keep what they show for each value. Its methods may be called
 // concurrently, and never wait.
 type Rules interface {
-	// HasSchema reports whether anything in a schema is granted.
-	HasSchema(schema string) bool
+	// HasProfile reports whether anything in a profile is granted.
+	HasProfile(profile string) bool
 	// Extent returns how much of a server is granted. It depends on names alone, so that the
 	// directory is the same whatever an upstream lists.
-	Extent(schema, server string) Extent
+	Extent(profile, server string) Extent
 	// HasTool reports whether a tool is granted.
 	HasTool(t Tool) bool
 }
@@ -37,20 +37,20 @@ const (
 
 // Tool is a tool to decide about.
 type Tool struct {
-	Schema, Server, Name string
-	ReadOnly             bool // it says readOnlyHint: true
+	Profile, Server, Name string
+	ReadOnly              bool // it says readOnlyHint: true
 }
 
-// HasSchema reports whether anything in a schema exists for the caller.
-func (c Caller) HasSchema(schema string) bool { return c.Rules == nil || c.Rules.HasSchema(schema) }
+// HasProfile reports whether anything in a profile exists for the caller.
+func (c Caller) HasProfile(profile string) bool { return c.Rules == nil || c.Rules.HasProfile(profile) }
 
 // HasServer reports whether anything of a server exists for the caller.
-func (c Caller) HasServer(schema, server string) bool { return c.Extent(schema, server) != Nothing }
+func (c Caller) HasServer(profile, server string) bool { return c.Extent(profile, server) != Nothing }
 
 // Extent returns how much of a server the caller may use.
-func (c Caller) Extent(schema, server string) Extent {
+func (c Caller) Extent(profile, server string) Extent {
 	if c.Rules == nil {
 		return Everything
 	}
-	return c.Rules.Extent(schema, server)
+	return c.Rules.Extent(profile, server)
 }

@@ -14,26 +14,26 @@ import (
 type Part struct {
 	Text        string // as written
 	Name        string // of the variable or the stored secret; empty for a literal
-	Store       Store  // where the secret is; empty for a variable
+	Place       Place  // where the secret is; empty for a variable
 	Fallback    string // the text after :-
 	HasFallback bool
 	IsForeign   bool // ${input:token} and the like, which only an editor can resolve
 	IsSelf      bool // ${MCPX}
 }
 
-// Store is where a reference finds a secret that is not in the environment.
-type Store string
+// Place is where a reference finds a secret that is not in the environment.
+type Place string
 
-// The stores.
+// The places.
 const (
-	File    Store = "file"    // ${file:PATH}
-	Keyring Store = "keyring" // ${keyring:NAME}
+	File    Place = "file"    // ${file:PATH}
+	Keyring Place = "keyring" // ${keyring:NAME}
 )
 
-var stores = []Store{File, Keyring}
+var places = []Place{File, Keyring}
 
 // check returns an error for a reference that no secret can have.
-func (s Store) check(name string) error {
+func (s Place) check(name string) error {
 	if s == Keyring {
 		return CheckName(name)
 	}
@@ -90,8 +90,8 @@ func Split(text string) ([]Part, error) {
 func parse(body string) (Part, error) {
 	text := "${" + body + "}"
 	m := referenceBody.FindStringSubmatch(body)
-	if s, name, ok := strings.Cut(body, ":"); ok && slices.Contains(stores, Store(s)) {
-		return Part{Text: text, Name: name, Store: Store(s)}, Store(s).check(name)
+	if s, name, ok := strings.Cut(body, ":"); ok && slices.Contains(places, Place(s)) {
+		return Part{Text: text, Name: name, Place: Place(s)}, Place(s).check(name)
 	}
 	switch {
 	case m != nil && strings.Contains(m[3], "${"):
@@ -128,5 +128,5 @@ func Check(text string) error {
 // HasStored reports whether a text refers to a stored secret.
 func HasStored(text string) bool {
 	parts, _ := Split(text)
-	return slices.ContainsFunc(parts, func(p Part) bool { return p.Store != "" })
+	return slices.ContainsFunc(parts, func(p Part) bool { return p.Place != "" })
 }

@@ -17,8 +17,8 @@ func TestSplit(t *testing.T) {
 		{"${env:B}", []Part{{Text: "${env:B}", Name: "B"}}},
 		{"${B:-}", []Part{{Text: "${B:-}", Name: "B", HasFallback: true}}},
 		{"${B:-x:y}", []Part{{Text: "${B:-x:y}", Name: "B", Fallback: "x:y", HasFallback: true}}},
-		{"${file:a/b}", []Part{{Text: "${file:a/b}", Name: "a/b", Store: File}}},
-		{"${keyring:token}", []Part{{Text: "${keyring:token}", Name: "token", Store: Keyring}}},
+		{"${file:a/b}", []Part{{Text: "${file:a/b}", Name: "a/b", Place: File}}},
+		{"${keyring:token}", []Part{{Text: "${keyring:token}", Name: "token", Place: Keyring}}},
 		{"${input:token}", []Part{{Text: "${input:token}", IsForeign: true}}},
 		{"${MCPX}", []Part{{Text: "${MCPX}", Name: "MCPX", IsSelf: true}}},
 		{"${env:MCPX}", []Part{{Text: "${env:MCPX}", Name: "MCPX"}}},
@@ -27,7 +27,7 @@ func TestSplit(t *testing.T) {
 		if err != nil || !slices.Equal(got, test.want) {
 			t.Errorf("Split(%q) = %+v, %v; want %+v", test.text, got, err, test.want)
 		}
-		isStored := slices.ContainsFunc(test.want, func(p Part) bool { return p.Store != "" })
+		isStored := slices.ContainsFunc(test.want, func(p Part) bool { return p.Place != "" })
 		if HasStored(test.text) != isStored {
 			t.Errorf("HasStored(%q) = %v", test.text, !isStored)
 		}

@@ -1,68 +1,132 @@
 package selection
 
 import (
-	"cmp"
-	"math/big"
+	"iter"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/work"
 )
 
-// condition compares a field of a row with a value.
-type condition struct {
-	path     Path
-	operator string
-	value    string
-	isQuoted bool // the value is a text, never null
+// test is a condition that rows meet or not: a comparison, or several with and, or, not.
+type test interface {
+	isMet(w *work.Watch, row rawjson.Node) bool
+	mapped(f func(comparison) comparison) test // with other comparisons
+	each(yield func(comparison) bool) (more bool)
+	source() string // as it is written in a select
 }
 
-func meetsAll(w *work.Watch, row rawjson.Node, conditions []condition) bool {
-	return !slices.ContainsFunc(conditions, func(c condition) bool { return !c.isMet(w, row) })
+type (
+	allOf    []test
+	anyOf    []test
+	negation struct{ test test }
+)
+
+func (a allOf) isMet(w *work.Watch, row rawjson.Node) bool {
+	return !slices.ContainsFunc(a, func(t test) bool { return !t.isMet(w, row) })
 }
+
+func (a anyOf) isMet(w *work.Watch, row rawjson.Node) bool {
+	return slices.ContainsFunc(a, func(t test) bool { return t.isMet(w, row) })
+}
+
+func (n negation) isMet(w *work.Watch, row rawjson.Node) bool { return !n.test.isMet(w, row) }
+
+func (a allOf) mapped(f func(comparison) comparison) test    { return allOf(mapAll(a, f)) }
+func (a anyOf) mapped(f func(comparison) comparison) test    { return anyOf(mapAll(a, f)) }
+func (n negation) mapped(f func(comparison) comparison) test { return negation{n.test.mapped(f)} }
+
+func mapAll(tests []test, f func(comparison) comparison) []test {
+	var all []test
+	for _, t := range tests {
+		all = append(all, t.mapped(f))
+	}
+	return all
+}
+
+func (a allOf) each(yield func(comparison) bool) bool    { return eachOf(a, yield) }
+func (a anyOf) each(yield func(comparison) bool) bool    { return eachOf(a, yield) }
+func (n negation) each(yield func(comparison) bool) bool { return n.test.each(yield) }
+
+func eachOf(tests []test, yield func(comparison) bool) bool {
+	return !slices.ContainsFunc(tests, func(t test) bool { return !t.each(yield) })
+}
+
+// leaves returns the comparisons of a test, which may be nil.
+func leaves(t test) iter.Seq[comparison] {
+	return func(yield func(comparison) bool) {
+		if t != nil {
+			t.each(yield)
+		}
+	}
+}
+
+// comparison compares a field of a row with a value, or with several.
+type comparison struct {
+	path      Path
+	operator  string // = != < <= > >= ~ in
+	values    []value
+	reference *SetReference // in {"$r": …}: the values are in a kept result
+	set       *set          // the values of in
+}
+
+// value is a value that a query compares with.
+type value struct {
+	text   string
+	isText bool // it looks like null or a number, but is a text
+}
+
+// isNull reports whether the value is null.
+func (v value) isNull() bool { return v.text == "null" && !v.isText }
+
+func (c comparison) mapped(f func(comparison) comparison) test { return f(c) }
+func (c comparison) each(yield func(comparison) bool) bool     { return yield(c) }
 
 // isMet reports whether one of the values at the path meets the condition. Elements of an
 // array are compared one by one. A missing value counts as null.
-func (c condition) isMet(w *work.Watch, row rawjson.Node) bool {
+func (c comparison) isMet(w *work.Watch, row rawjson.Node) bool {
 	return c.any(w, row) != (c.operator == "!=")
 }
 
 // any reports whether one of the values at the path meets the condition, or, for !=, equals
 // its value.
-func (c condition) any(w *work.Watch, row rawjson.Node) bool {
-	rest, at := c.path.lead(row)
-	switch {
-	case at.Kind() == '[':
-		return c.anyElement(w, rest, at)
-	case len(rest) == 0:
-		return c.isMetBy(at)
-	}
-	return !slices.Contains(rest, every) && c.isMetBy(rawjson.Node{})
-}
-
-// anyElement is any for an array that the path enters or leads to.
-func (c condition) anyElement(w *work.Watch, rest Path, array rawjson.Node) (found bool) {
-	f := finder{Watch: w, visit: func(n rawjson.Node) bool {
+func (c comparison) any(w *work.Watch, row rawjson.Node) (found bool) {
+	eachValue(w, c.path, row, func(n rawjson.Node) bool {
 		found = c.isMetBy(n)
 		return !found
-	}}
-	if len(rest) == 0 {
-		rest = Path{every}
-	}
-	f.elements(rest, array)
+	})
 	return found
 }
 
-func (c condition) isMetBy(n rawjson.Node) bool {
+// eachValue visits the values that a path leads to, until visit returns false. If it leads to
+// an array, it visits the elements. A missing value is the zero Node.
+func eachValue(w *work.Watch, path Path, row rawjson.Node, visit func(rawjson.Node) (more bool)) {
+	rest, at := path.lead(row)
+	switch {
+	case at.Kind() == '[':
+		if len(rest) == 0 {
+			rest = Path{every}
+		}
+		f := finder{Watch: w, visit: visit}
+		f.elements(rest, at)
+	case len(rest) == 0:
+		visit(at)
+	case !slices.Contains(rest, every):
+		visit(rawjson.Node{})
+	}
+}
+
+func (c comparison) isMetBy(n rawjson.Node) bool {
 	switch c.operator {
 	case "=", "!=":
-		return c.equals(n)
+		return c.values[0].equals(n)
 	case "~":
-		return strings.Contains(strings.ToLower(n.Text()), strings.ToLower(c.value))
+		return strings.Contains(strings.ToLower(n.Text()), strings.ToLower(c.values[0].text))
+	case "in":
+		return c.set != nil && c.set.has(n)
 	}
-	order, ok := c.compare(n)
+	order, ok := c.values[0].compare(n)
 	switch c.operator {
 	case "<":
 		return ok && order < 0
@@ -74,46 +138,32 @@ func (c condition) isMetBy(n rawjson.Node) bool {
 	return ok && order >= 0
 }
 
-// equals reports whether a value is the condition's value. 5 equals 5.0 and "5".
-func (c condition) equals(n rawjson.Node) bool {
+// equals reports whether a value of a row is this value. 5 equals 5.0 and "5.0", but "5" in
+// quotes does not equal the text "5.0".
+func (v value) equals(n rawjson.Node) bool {
 	if rawjson.IsNull(n.Raw()) {
-		return c.value == "null" && !c.isQuoted
+		return v.isNull()
 	}
-	if n.Text() == c.value {
+	text := n.Text()
+	if text == v.text {
 		return true
 	}
-	order, ok := compareNumbers(string(n.Raw()), c.value)
-	return n.IsNumber() && ok && order == 0
+	if !n.IsNumber() && (n.Kind() != '"' || v.isText) {
+		return false
+	}
+	order, ok := compareNumbers(text, v.text)
+	return ok && order == 0
 }
 
-// compare compares a number or a text with the condition's value. Texts that are both
-// numbers are compared as numbers.
-func (c condition) compare(n rawjson.Node) (order int, ok bool) {
+// compare compares a number or a text with the value. Texts that are both numbers are
+// compared as numbers.
+func (v value) compare(n rawjson.Node) (order int, ok bool) {
 	if n.Kind() != '"' && !n.IsNumber() {
 		return 0, false
 	}
 	text := n.Text()
-	if order, ok := compareNumbers(text, c.value); ok {
+	if order, ok := compareNumbers(text, v.text); ok {
 		return order, true
 	}
-	return strings.Compare(text, c.value), n.Kind() == '"'
+	return strings.Compare(text, v.text), n.Kind() == '"'
 }
-
-// compareNumbers compares two numbers exactly, however many digits they have. ok is
-// false if one of them is no number.
-func compareNumbers(a, b string) (order int, ok bool) {
-	x, err := strconv.ParseFloat(a, 64)
-	if !rawjson.IsNumber([]byte(a)) || !rawjson.IsNumber([]byte(b)) {
-		return 0, false
-	}
-	y, err2 := strconv.ParseFloat(b, 64)
-	if order = cmp.Compare(x, y); order != 0 && err == nil && err2 == nil || len(a)+len(b) > maxDigits || strings.ContainsAny(a+b, "eE") {
-		return order, true
-	}
-	p, _ := new(big.Rat).SetString(a)
-	q, _ := new(big.Rat).SetString(b)
-	return p.Cmp(q), true
-}
-
-// maxDigits bounds the length of numbers that are compared exactly.
-const maxDigits = 1000

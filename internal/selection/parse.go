@@ -3,10 +3,9 @@ package selection
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // Limits of a query. No model writes more.
@@ -16,35 +15,48 @@ const (
 	maxFields     = 100
 )
 
-// example is a right query, shown in every error.
-const example = "number, title, user.login where state = open and comments > 5 limit 20"
-
-// syntaxError returns the error for a query that cannot be read at a character, counted
-// from 1.
-func syntaxError(position int, text string) error {
-	return fmt.Errorf("select: at character %d: %s; example: %s", position, text, example)
-}
-
 // Parse reads a query:
 //
-//	PATHS [where PATH OP VALUE [and PATH OP VALUE]...] [limit N]
+//	FIELDS [by PATH[, PATH]] [from /RE2/ as NAMES] [where CONDITION] [order by PATH [desc]] [limit N]
 //
-// PATHS are paths with commas between them, or * for all fields, or count for the number
-// of rows. OP is =, !=, <, <=, >, >= or ~ (contains, ignoring case). Names and values
-// with spaces or signs are quoted. A query /pattern/ has an RE2 pattern.
-func Parse(text string) (*Query, error) {
-	if len(text) > maxQuery {
+// FIELDS are * for all fields, or paths and functions with commas between them: count, sum
+// PATH, min PATH, max PATH, avg PATH, each with "as NAME". With "from", the rows are the
+// captures of a pattern in the lines of a text; FIELDS may then be missing before it. A query
+// /pattern/ has only an RE2 pattern. Names and values with spaces or signs are quoted.
+func Parse(text string) (*Query, error) { return parse(parser{text: text}) }
+
+func parse(p parser) (*Query, error) {
+	if len(p.text) > maxQuery {
 		return nil, syntaxError(maxQuery, "the query is too long")
 	}
-	if trimmed := strings.TrimSpace(text); len(trimmed) > 1 && trimmed[0] == '/' && trimmed[len(trimmed)-1] == '/' {
-		pattern := trimmed[1 : len(trimmed)-1]
-		if _, err := regexp.Compile(pattern); err != nil {
-			return nil, syntaxError(1, fmt.Sprintf("not an RE2 pattern: %v", err))
-		}
-		return &Query{Pattern: pattern}, nil
+	pattern, isPattern := patternOf(p.text)
+	if isPattern && !captured.MatchString(strings.TrimSpace(p.text)) {
+		return patternQuery(pattern)
 	}
-	p := parser{text: text}
-	return p.query()
+	q, err := p.query()
+	if err != nil && isPattern {
+		return patternQuery(pattern)
+	}
+	return q, err
+}
+
+// patternOf returns the pattern of a query /pattern/.
+func patternOf(text string) (pattern string, ok bool) {
+	text = strings.TrimSpace(text)
+	if len(text) < 2 || text[0] != '/' || text[len(text)-1] != '/' {
+		return "", false
+	}
+	return text[1 : len(text)-1], true
+}
+
+func patternQuery(pattern string) (*Query, error) {
+	if pattern == "" {
+		return nil, syntaxError(1, "the pattern is empty")
+	}
+	if _, err := regexp.Compile(pattern); err != nil {
+		return nil, syntaxError(1, fmt.Sprintf("not an RE2 pattern: %v", err))
+	}
+	return &Query{Pattern: pattern, limit: -1}, nil
 }
 
 // ParsePath reads one path, like items[3].title.
@@ -60,21 +72,25 @@ func ParsePath(text string) (Path, error) {
 	return path, err
 }
 
-// parser reads a query from left to right.
-type parser struct {
-	text string
-	at   int
-}
-
+// query reads all parts of a query.
 func (p *parser) query() (*Query, error) {
 	q := &Query{limit: -1}
-	if err := p.fields(q); err != nil {
-		return nil, err
-	}
-	if p.keyword("where") {
-		if err := p.conditions(q); err != nil {
+	p.keyword("select") // as in SQL
+	if p.skipSpace(); !captured.MatchString(p.text[p.at:]) {
+		if err := p.fields(q); err != nil {
 			return nil, err
 		}
+	} else if err := p.captures(q); err != nil {
+		return nil, err
+	}
+	if err := p.middle(q); err != nil {
+		return nil, err
+	}
+	if err := q.check(p); err != nil {
+		return nil, err
+	}
+	if err := p.order(q); err != nil {
+		return nil, err
 	}
 	if p.keyword("limit") {
 		if err := p.limit(q); err != nil {
@@ -86,15 +102,44 @@ func (p *parser) query() (*Query, error) {
 		return q, nil
 	case q.limit >= 0:
 		return nil, p.unexpected("the end")
-	case len(q.where) > 0:
-		return nil, p.unexpected(`"and", "limit" or the end (quote a value that has spaces)`)
+	case q.where != nil:
+		return nil, p.unexpected(`"and", "or", "order by", "limit" or the end (quote a value that has spaces)`)
 	}
-	return nil, p.unexpected(`",", "where", "limit" or the end`)
+	return nil, p.unexpected(`",", "as", "by", "from", "where", "order by", "limit" or the end`)
 }
 
-// fields reads PATHS.
+// middle reads by, from and where, which may come in any order.
+func (p *parser) middle(q *Query) (err error) {
+	for err == nil {
+		switch {
+		case len(q.by) == 0 && p.groupBy():
+			err = p.groups(q)
+		case q.from == "" && p.keyword("from"):
+			if p.skipSpace(); !captured.MatchString(p.text[p.at:]) {
+				return p.unexpected("/RE2/ as NAME, NAME")
+			}
+			err = p.captures(q)
+		case q.where == nil && p.keyword("where"):
+			q.where, err = p.anyOf()
+		default:
+			return nil
+		}
+	}
+	return err
+}
+
+// groupBy reads "by", or "group by" as in SQL.
+func (p *parser) groupBy() bool {
+	start := p.at
+	if p.keyword("group"); p.keyword("by") {
+		return true
+	}
+	p.at = start
+	return false
+}
+
+// fields reads FIELDS.
 func (p *parser) fields(q *Query) error {
-	p.keyword("select") // as in SQL
 	switch {
 	case p.atEnd():
 		return p.unexpected("a field")
@@ -103,153 +148,164 @@ func (p *parser) fields(q *Query) error {
 		return nil
 	}
 	for {
-		start := p.skipSpace()
-		path, err := p.path()
+		c, err := p.column()
 		if err != nil {
 			return err
 		}
-		if len(q.fields) == maxFields {
+		if len(q.columns) == maxFields {
 			return p.unexpected(fmt.Sprintf("at most %d fields", maxFields))
 		}
-		q.fields = append(q.fields, path)
-		isCount := strings.EqualFold(p.text[start:p.at], "count") // a field of that name is quoted
-		if p.sign(",") {
-			continue
+		if p.keyword("as") {
+			var ok bool
+			if c.as, ok = p.name(); !ok {
+				return p.unexpected("a name")
+			}
 		}
-		if isCount && len(q.fields) == 1 {
-			q.fields, q.isCount = nil, true
-			p.sign("(*)") // as in SQL
-		}
-		return nil
-	}
-}
-
-// path reads one path.
-func (p *parser) path() (Path, error) {
-	var path Path
-	for {
-		next, ok := p.bracket()
-		if !ok {
-			next.name, ok = p.name()
-		}
-		if !ok {
-			return nil, p.unexpected("a field")
-		}
-		path = append(path, next)
-		switch {
-		case p.peekSign("["):
-		case p.peekSign("."):
-			p.at++
-		default:
-			return path, nil
-		}
-	}
-}
-
-// bracket reads [], [*], [3] or ["a name"].
-func (p *parser) bracket() (next step, ok bool) {
-	start := p.at
-	if !p.peekSign("[") {
-		return step{}, false
-	}
-	p.at++
-	p.skipSpace()
-	if next.name, ok = p.quoted(); !ok {
-		if next.name = p.match(digits); next.name == "" {
-			p.sign("*")
-			next = every
-		}
-	}
-	if !p.sign("]") {
-		p.at = start
-		return step{}, false
-	}
-	return next, true
-}
-
-// The parts of a query.
-var (
-	digits     = regexp.MustCompile(`^[0-9]+`)
-	bareName   = regexp.MustCompile(`^[^ ,.\[\]()"'=!<>~\t\r\n]+`)
-	bareValue  = regexp.MustCompile(`^[^\s\v\x{85}\p{Z}]+`)
-	quotedText = regexp.MustCompile(`(?s)^(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')`)
-	escapes    = regexp.MustCompile(`(?s)\\(.)`) // each takes the next character as it is
-	operator   = regexp.MustCompile(`^(?:[!<>=]=|[=<>~])`)
-)
-
-// match reads what a pattern matches.
-func (p *parser) match(pattern *regexp.Regexp) string {
-	found := pattern.FindString(p.text[p.at:])
-	p.at += len(found)
-	return found
-}
-
-// name reads a name, bare or quoted.
-func (p *parser) name() (string, bool) {
-	p.skipSpace()
-	if name, ok := p.quoted(); ok {
-		return name, true
-	}
-	name := p.match(bareName)
-	return name, name != ""
-}
-
-// quoted reads a text in double or single quotes.
-func (p *parser) quoted() (string, bool) {
-	found := quotedText.FindStringSubmatch(p.text[p.at:])
-	if found == nil {
-		return "", false
-	}
-	p.at += len(found[0])
-	return escapes.ReplaceAllString(found[1]+found[2], "$1"), true
-}
-
-func (p *parser) conditions(q *Query) error {
-	for {
-		c, err := p.condition()
-		if err != nil {
-			return err
-		}
-		if len(q.where) == maxConditions {
-			return p.unexpected(fmt.Sprintf("at most %d conditions", maxConditions))
-		}
-		q.where = append(q.where, c)
-		if !p.keyword("and") {
+		q.columns = append(q.columns, c)
+		if !p.sign(",") {
 			return nil
 		}
 	}
 }
 
-func (p *parser) condition() (c condition, err error) {
-	if p.skipSpace(); p.atEnd() {
-		return c, p.unexpected("a field to compare")
-	}
-	if c.path, err = p.path(); err != nil {
+// functions are the words that compute a value of several rows.
+var functions = []string{"count", "sum", "min", "max", "avg"}
+
+// after are the words that can follow a field.
+var after = []string{"as", "by", "group", "from", "where", "order", "limit"}
+
+// column reads a path or a function. Whether a lone count is a function or a field is
+// decided when all fields are known.
+func (p *parser) column() (c column, err error) {
+	start := p.skipSpace()
+	word := strings.ToLower(p.match(bareName))
+	if !slices.Contains(functions, word) || p.peekSign(".") || p.peekSign("[") {
+		p.at = start
+		c.path, err = p.path()
 		return c, err
 	}
-	p.skipSpace()
-	if c.operator = strings.Replace(p.match(operator), "==", "=", 1); c.operator == "" { // == is = in many languages
-		return c, p.unexpected("one of = != < <= > >= ~")
+	c.function = word
+	if p.sign("(") { // as in SQL
+		return p.call(c)
 	}
-	return c, p.value(&c)
+	isName := p.atEnd() || p.peekSign(",") || p.peekSign(")") || p.peekKeyword(after...)
+	switch {
+	case word == "count":
+		c.path, c.isBare = Path{{name: p.text[start : start+len(word)]}}, true
+	case isName:
+		c.function, c.path = "", Path{{name: p.text[start : start+len(word)]}}
+	default:
+		c.path, err = p.path()
+	}
+	return c, err
 }
 
-// value reads the value of a condition: quoted, or a word up to the next white space.
-func (p *parser) value(c *condition) error {
-	start := p.skipSpace()
-	if c.value, c.isQuoted = p.quoted(); c.isQuoted {
-		return nil
+// call reads what a function has in parentheses.
+func (p *parser) call(c column) (column, error) {
+	if isAll := p.sign("*"); isAll && c.function != "count" {
+		p.at--
+		return c, p.unexpected("a field")
+	} else if !isAll && (c.function != "count" || !p.peekSign(")")) {
+		var err error
+		if c.path, err = p.path(); err != nil {
+			return c, err
+		}
 	}
-	c.value = p.match(bareValue)
-	if c.value == "" {
-		return p.unexpected(fmt.Sprintf("a value after %q", c.operator))
+	if !p.sign(")") {
+		return c, p.unexpected(`")"`)
 	}
-	if strings.ContainsAny(c.value[:1], `"'`) {
+	return c, nil
+}
+
+// groups reads the paths after "by".
+func (p *parser) groups(q *Query) error {
+	for {
+		path, err := p.path()
+		if err != nil {
+			return err
+		}
+		if len(q.by) == maxGroupPaths {
+			return p.unexpected(fmt.Sprintf("at most %d fields after by", maxGroupPaths))
+		}
+		q.by = append(q.by, path)
+		if !p.sign(",") {
+			return nil
+		}
+	}
+}
+
+// maxGroupPaths bounds the paths after "by".
+const maxGroupPaths = 10
+
+// captures reads /RE2/ as NAME, NAME.
+func (p *parser) captures(q *Query) error {
+	start := p.at
+	q.from = captured.FindStringSubmatch(p.text[p.at:])[1]
+	if q.from == "" {
+		return p.problem("the pattern is empty")
+	}
+	pattern, err := regexp.Compile(q.from)
+	if err != nil {
+		return p.problem(fmt.Sprintf("not an RE2 pattern: %v", err))
+	}
+	p.at += len(q.from) + len("//")
+	p.keyword("as")
+	for {
+		p.skipSpace()
+		name, ok := p.quoted()
+		if !ok {
+			name = p.match(bareName)
+		}
+		if name == "" || !ok && strings.Contains(name, "/") || slices.Contains(q.names, name) {
+			return p.unexpected("a new name")
+		}
+		if q.names = append(q.names, name); !p.sign(",") {
+			break
+		}
+	}
+	if groups := max(1, pattern.NumSubexp()); groups != len(q.names) || groups > maxFields {
 		p.at = start
-		return p.unexpected("a closing quotation mark")
+		return p.problem(fmt.Sprintf("expected a name for each group of the pattern: it has %d groups, and there are %d names", pattern.NumSubexp(), len(q.names)))
+	}
+	if len(q.columns) == 0 && !q.isAll {
+		q.isAll = true
 	}
 	return nil
 }
+
+// order reads "order by" and its paths.
+func (p *parser) order(q *Query) error {
+	if !p.keyword("order") {
+		return nil
+	}
+	if !p.keyword("by") {
+		return p.unexpected(`"by"`)
+	}
+	for {
+		start := p.skipSpace()
+		c, err := p.column()
+		if err != nil {
+			return err
+		}
+		if len(q.order) == maxSortKeys {
+			return p.unexpected(fmt.Sprintf("at most %d fields after order by", maxSortKeys))
+		}
+		key, ok := q.sortKey(c)
+		if !ok {
+			p.at = start
+			return p.unexpected("one of the columns " + list(q.columnNames()))
+		}
+		if key.isDescending = p.keyword("desc"); !key.isDescending {
+			p.keyword("asc")
+		}
+		if q.order = append(q.order, key); !p.sign(",") {
+			return nil
+		}
+	}
+}
+
+// maxSortKeys bounds the paths after "order by".
+const maxSortKeys = 5
 
 func (p *parser) limit(q *Query) error {
 	start := p.skipSpace()
@@ -261,43 +317,4 @@ func (p *parser) limit(q *Query) error {
 	}
 	q.limit = n
 	return nil
-}
-
-// keyword reads a word in any case.
-func (p *parser) keyword(word string) bool {
-	start := p.skipSpace()
-	if name, _ := p.name(); strings.EqualFold(p.text[start:p.at], word) && name != "" {
-		return true
-	}
-	p.at = start
-	return false
-}
-
-func (p *parser) sign(sign string) bool {
-	p.skipSpace()
-	if !p.peekSign(sign) {
-		return false
-	}
-	p.at += len(sign)
-	return true
-}
-
-func (p *parser) peekSign(sign string) bool { return strings.HasPrefix(p.text[p.at:], sign) }
-
-// skipSpace skips white space and returns the position after it.
-func (p *parser) skipSpace() int {
-	p.at = len(p.text) - len(strings.TrimLeftFunc(p.text[p.at:], unicode.IsSpace))
-	return p.at
-}
-
-func (p *parser) atEnd() bool { return p.skipSpace() == len(p.text) }
-
-// unexpected returns the error for the text at the parser's position.
-func (p *parser) unexpected(want string) error {
-	p.skipSpace()
-	found := "the end"
-	if rest := strings.Fields(p.text[p.at:]); len(rest) > 0 {
-		found = quoted(rest[0])
-	}
-	return syntaxError(utf8.RuneCountInString(p.text[:p.at])+1, "expected "+want+", found "+found)
 }

@@ -15,71 +15,127 @@ import (
 	"mcpx/internal/work"
 )
 
-// Query is a parsed select. It is immutable.
-type Query struct {
-	fields  []Path // returned for each row
-	isAll   bool   // return all fields
-	isCount bool   // return the number of rows
-	where   []condition
-	limit   int // at most that many rows; -1: all
-
-	Pattern string // the RE2 pattern of a select like /pattern/, which has nothing else
-}
-
-// Selection is the result of a Query. It does not keep the rows, but finds them again when they
-// are needed.
+// Selection is the result of a Query. It keeps only rows that it has put in order; others it
+// finds again when they are needed.
 type Selection struct {
 	*work.Watch
 	query   Query                  // with paths that begin at the rows
 	all     iter.Seq[rawjson.Node] // all rows of the value
 	total   int                    // their number
 	isOne   bool                   // the value is an object, which is the only row
+	unit    string                 // what a row is called
 	matched int                    // rows that meet the conditions
+	none    string                 // the values that the rows have, if no row matches
 	unknown []Path
 	known   []string // fields that the rows have
+	notes   []string // about values that were left out
+
+	room    *room
+	collect collector
+	sorted  []sortedRow
+	rows    *Selection // whose groups these are; nil if the rows are not groups
 }
+
+// collector collects the rows that meet the conditions.
+type collector interface{ add(row rawjson.Node) error }
 
 // Apply selects from a value. It fails soon after the context ends, and so do the methods
 // of the Selection.
 func (q *Query) Apply(ctx context.Context, value rawjson.Node) (*Selection, error) {
-	return q.rowsOf(ctx, value).read()
+	return q.rowsOf(ctx, value).read(len(value.Raw()))
 }
 
-// ApplyEach selects from an array of these values.
-func (q *Query) ApplyEach(ctx context.Context, values iter.Seq[rawjson.Node]) (*Selection, error) {
-	return q.in(ctx, values, Path{every}).read()
+// ApplyEach selects from an array of these values, which have some bytes together.
+func (q *Query) ApplyEach(ctx context.Context, values iter.Seq[rawjson.Node], bytes int) (*Selection, error) {
+	return q.in(ctx, values, Path{every}).read(bytes)
 }
 
-// read counts the rows, and finds the paths that lead nowhere in all rows.
-func (s *Selection) read() (*Selection, error) {
+// ApplyCaptures selects from the captures in a text of some bytes.
+func (q *Query) ApplyCaptures(ctx context.Context, rows iter.Seq[rawjson.Node], bytes int) (*Selection, error) {
+	return q.in(ctx, rows, nil).read(bytes)
+}
+
+// read counts the rows, finds the paths that lead nowhere in all rows, and groups or orders the
+// rows. The value has some bytes.
+func (s *Selection) read(bytes int) (*Selection, error) {
+	s.unit = "row"
+	s.room = &room{s.query.Memory(bytes), s.query.from != ""}
+	if !s.query.isGrouped() {
+		return s, s.collectRows()
+	}
+	g := newGrouping(s)
+	s.collect = g
+	if err := s.collectRows(); err != nil {
+		return s, err
+	}
+	return g.selection()
+}
+
+// collectRows reads all rows once.
+func (s *Selection) collectRows() error {
+	var ordered *sorter
+	if s.collect == nil && len(s.query.order) > 0 {
+		ordered = &sorter{Selection: s}
+		s.collect = ordered
+	}
 	unknown := s.query.paths()
 	for row := range s.all {
 		if s.IsOver() {
 			break
 		}
 		s.total++
-		if meetsAll(s.Watch, row, s.query.where) {
+		if s.isMatch(row) {
 			s.matched++
+			if err := s.keep(row); err != nil {
+				return err
+			}
 		}
 		if len(unknown) > 0 {
 			unknown = slices.DeleteFunc(unknown, func(p Path) bool { return p.exists(s.Watch, row) })
 		}
 	}
-	if s.total > 0 && len(unknown) > 0 {
+	if ordered != nil {
+		s.sorted = ordered.sorted()
+	}
+	if s.total > 0 && len(unknown) > 0 && s.rows == nil {
 		s.setUnknown(unknown)
 	}
-	return s, s.Err()
+	if s.matched == 0 && s.total > 0 && s.query.where != nil {
+		s.none = s.explainNone()
+	}
+	return s.Err()
+}
+
+// keep gives a matching row to the collector.
+func (s *Selection) keep(row rawjson.Node) error {
+	if s.collect == nil {
+		return nil
+	}
+	return s.collect.add(row)
+}
+
+// isMatch reports whether a row meets the conditions.
+func (s *Selection) isMatch(row rawjson.Node) bool {
+	return s.query.where == nil || s.query.where.isMet(s.Watch, row)
 }
 
 // selected returns the matching rows, up to the limit.
 func (s *Selection) selected() iter.Seq[rawjson.Node] {
 	return func(yield func(rawjson.Node) bool) {
 		left := s.count()
+		for _, row := range s.sorted {
+			if left--; left < 0 || s.IsOver() || !yield(row.Node) {
+				return
+			}
+		}
+		if len(s.query.order) > 0 {
+			return
+		}
 		for row := range s.all {
 			if left == 0 || s.IsOver() {
 				return
 			}
-			if meetsAll(s.Watch, row, s.query.where) {
+			if s.isMatch(row) {
 				left--
 				if !yield(row) {
 					return
@@ -121,49 +177,30 @@ func (q *Query) rowsOf(ctx context.Context, value rawjson.Node) *Selection {
 
 // in returns a Selection with these rows. Paths lose the prefix that leads there.
 func (q *Query) in(ctx context.Context, rows iter.Seq[rawjson.Node], prefix Path) *Selection {
-	s := &Selection{Watch: work.NewWatch(ctx), query: *q, all: rows}
-	s.query.fields, s.query.where = nil, nil
-	for _, f := range q.fields {
-		s.query.fields = append(s.query.fields, f.without(prefix))
-	}
-	for _, c := range q.where {
-		c.path = c.path.without(prefix)
-		s.query.where = append(s.query.where, c)
-	}
-	return s
+	return &Selection{Watch: work.NewWatch(ctx), query: q.below(prefix), all: rows}
 }
 
-// commonArray returns the path of an array, with its [], that all fields begin with.
+// commonArray returns the path of an array, with its [], that all fields begin with; without
+// fields, all conditions.
 func (q *Query) commonArray() Path {
-	if len(q.fields) == 0 {
+	paths := q.shownPaths()
+	if len(paths) == 0 {
+		paths = q.paths()
+	}
+	if len(paths) == 0 {
 		return nil
 	}
-	end := slices.Index(q.fields[0], every)
+	end := slices.Index(paths[0], every)
 	if end <= 0 {
 		return nil
 	}
-	prefix := q.fields[0][:end+1]
-	for _, f := range q.fields {
-		if f.without(prefix) == nil || len(f.without(prefix)) == len(f) {
+	prefix := paths[0][:end+1]
+	for _, p := range paths {
+		if p.without(prefix) == nil || len(p.without(prefix)) == len(p) {
 			return nil
 		}
 	}
 	return prefix
-}
-
-// isAboutRows reports whether a query of an object may mean the rows of an array in it.
-// Only "*" alone means the object.
-func (q *Query) isAboutRows() bool {
-	return len(q.fields) > 0 || len(q.where) > 0 || q.isCount || q.limit >= 0
-}
-
-// paths returns the paths of the fields and of the conditions.
-func (q *Query) paths() []Path {
-	paths := slices.Clone(q.fields)
-	for _, c := range q.where {
-		paths = append(paths, c.path)
-	}
-	return paths
 }
 
 // onlyArray returns the only array of objects in an object, or in the only object in it.
@@ -204,7 +241,9 @@ func (s *Selection) setUnknown(paths []Path) {
 		}
 	}
 	s.known = fieldsOf(first(s.all, sampledRows), maxNames+1)
-	s.query.fields = slices.DeleteFunc(slices.Clone(s.query.fields), func(p Path) bool { return slices.ContainsFunc(s.unknown, p.equal) })
+	if !s.query.isGrouped() {
+		s.query.columns = slices.DeleteFunc(s.query.columns, func(c column) bool { return slices.ContainsFunc(s.unknown, c.path.equal) })
+	}
 }
 
 // first returns the first rows.
@@ -242,20 +281,28 @@ func fieldsOf(rows iter.Seq[rawjson.Node], limit int) (names []string) {
 	return names
 }
 
+// IsEmpty reports whether there were no rows to select from.
+func (s *Selection) IsEmpty() bool {
+	if s.rows != nil {
+		return s.rows.total == 0
+	}
+	return s.total == 0
+}
+
 // IsKnown reports whether every path of the query leads to a value in some row.
 func (s *Selection) IsKnown() bool { return len(s.unknown) == 0 }
 
-// Note returns a line about fields that no row has, with near matches and the fields
-// that exist; "" if there are none.
+// Note returns a line about values that were left out, and about fields that no row has, with
+// near matches and the fields that exist; "" if there are none.
 func (s *Selection) Note() string {
 	if len(s.unknown) == 0 {
-		return ""
+		return strings.Join(s.notes, "; ")
 	}
 	start := "no row has "
-	if s.isOne {
+	if s.isOne && s.rows == nil || s.rows != nil && s.rows.isOne {
 		start = "there is no "
 	}
-	var lines []string
+	lines := slices.Clone(s.notes)
 	for _, p := range s.unknown[:min(len(s.unknown), maxNames)] {
 		line := start + quoted(p.String())
 		if near := nearest.Word(p.String(), s.known); near != "" {

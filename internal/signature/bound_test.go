@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// inBound tells whether a value keeps to one bound of a comment, such as "1..3", ">=2 chars" or "<=5 items".
+// inBound reports whether a value keeps one bound of a comment, such as "1..3", ">=2 chars" or "<=5 items".
 func inBound(value any, bound string) bool {
 	unit, size := "", new(big.Rat)
 	switch v := value.(type) {

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// accepts tells whether a value is one. A signature is parsed into such functions, which is all there is of its meaning.
+// accepts reports whether a value fits. A signature is parsed into such functions.
 type accepts func(value any) bool
 
-// check parses a signature and tells whether arguments keep to it.
+// check parses a signature and reports whether arguments fit it.
 func check(signature string, arguments any) (ok bool, err error) {
 	p := &parser{text: signature}
 	defer func() {

@@ -10,7 +10,7 @@ import (
 )
 
 // Intake bounds the memory for messages that one upstream is sending at the same
-// time, over all its sessions and streams. Each size in NewIntake has a few slots. A
+// time, over all its upstream sessions and streams. Each size in NewIntake has a few slots. A
 // message that outgrows one size waits for a slot of the next, and the upstream waits
 // with it. A message that holds a slot waits only for a larger one, and the largest never
 // waits, so waits cannot form a cycle.

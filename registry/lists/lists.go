@@ -131,7 +131,7 @@ func setItems(list *[]Item, items []Item) (changed bool) {
 	return changed
 }
 
-// countTokens makes Tokens count the tools.
+// countTokens resets the cached token count; the next Tokens counts again.
 func (l *Lists) countTokens() {
 	tools := slices.Clip(l.Tools)
 	l.tokens = sync.OnceValue(func() int { return tokens.CountBytes(toolList(tools)) })
@@ -156,17 +156,17 @@ func (l *Lists) ToolList() []byte { return toolList(l.Tools) }
 // Restrict returns the part of the lists of a server that the rules grant. Instructions and
 // notes about tools that wait for a review may name any tool, so only those see them who see
 // all tools.
-func (l *Lists) Restrict(schema, server string, rules policy.Rules) Lists {
+func (l *Lists) Restrict(profile, server string, rules policy.Rules) Lists {
 	part := *l
 	part.waiting = maps.Clone(l.waiting)
 	part.Tools, part.tools = nil, map[string]*Tool{}
 	for _, t := range l.Tools {
-		if rules.HasTool(policy.Tool{Schema: schema, Server: server, Name: t.Name, ReadOnly: t.isReadOnly()}) {
+		if rules.HasTool(policy.Tool{Profile: profile, Server: server, Name: t.Name, ReadOnly: t.isReadOnly()}) {
 			part.Tools = append(part.Tools, t)
 			part.tools[t.Name] = t
 		}
 	}
-	extent := rules.Extent(schema, server)
+	extent := rules.Extent(profile, server)
 	if extent < policy.AllButSomeTools {
 		part.Prompts, part.Resources, part.Templates = nil, nil, nil
 		delete(part.waiting, lockfile.Prompts)

@@ -16,14 +16,15 @@ const HeldReason = "stopped in the console; start it there"
 // IsHeld reports whether a person has stopped the upstream.
 func (s *Supervisor) IsHeld() bool { return s.isHeld.Load() }
 
-// Stop ends the session or the start that is under way. Nothing starts the upstream again,
-// except Restart and Resume.
+// Stop ends the upstream session or the start that is under way. Nothing starts the
+// upstream again, except Restart and Resume.
 func (s *Supervisor) Stop() {
 	s.isHeld.Store(true)
 	s.interrupt()
 }
 
-// Restart ends the session or the start that is under way, and starts the upstream again.
+// Restart ends the upstream session or the start that is under way, and starts the upstream
+// again.
 func (s *Supervisor) Restart() {
 	s.isHeld.Store(false)
 	s.interrupt()

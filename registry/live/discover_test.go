@@ -69,7 +69,7 @@ func TestSlowDiscover(t *testing.T) {
 		ready      time.Duration // 0: it fails
 		reason     string        // of the failure
 		is2026     bool
-		dialled    int
+		dialed     int
 		unanswered int
 	}{
 		{"2026-07-28 alone", delayed{4 * s, discoverResult}, delayed{}, 4 * s, "", true, 2, 0},
@@ -115,7 +115,7 @@ func TestSlowDiscover(t *testing.T) {
 					}
 				}
 				registrytest.After(time.Minute)
-				expect(t, s, f, Ready, c.dialled)
+				expect(t, s, f, Ready, c.dialed)
 				if n := registrytest.Get(f, &unanswered); n != c.unanswered {
 					t.Errorf("%d links were closed before initialize had a response, want %d", n, c.unanswered)
 				}

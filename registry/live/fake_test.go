@@ -33,10 +33,10 @@ func inTime(t *testing.T, f *registrytest.Fake, test func(t *testing.T, s *Super
 	})
 }
 
-// expect fails unless the upstream is in a state and was dialled so many times.
-func expect(t *testing.T, s *Supervisor, f *registrytest.Fake, state State, dialled int) {
+// expect fails unless the upstream is in a state and was dialed so many times.
+func expect(t *testing.T, s *Supervisor, f *registrytest.Fake, state State, dialed int) {
 	t.Helper()
-	if u := s.Upstream(); u.State != state || len(f.Times()) != dialled {
-		t.Fatalf("it is %s (%s), and was dialled %d times; want %s and %d", u.State, u.Reason, len(f.Times()), state, dialled)
+	if u := s.Upstream(); u.State != state || len(f.Times()) != dialed {
+		t.Fatalf("it is %s (%s), and was dialed %d times; want %s and %d", u.State, u.Reason, len(f.Times()), state, dialed)
 	}
 }

@@ -1,5 +1,5 @@
-// Package live runs one upstream: a Supervisor starts it, opens its session, reads its
-// lists, and starts it again when it fails. An Upstream is its state at one moment. The
+// Package live runs one upstream: a Supervisor starts it, opens its upstream session, reads
+// its lists, and starts it again when it fails. An Upstream is its state at one moment. The
 // registry, its Host, handles everything that several upstreams or clients share.
 package live
 
@@ -17,25 +17,26 @@ import (
 	"mcpx/registry/upstream"
 )
 
-// Host is the registry, as a Supervisor and its sessions see it. Its methods may be called
-// concurrently.
+// Host is the registry, as a Supervisor and its upstream sessions see it. Its methods may
+// be called concurrently.
 type Host interface {
 	// Publish changes the state of the supervisor's upstream with s.Change, and shows the new
 	// state to clients.
 	Publish(s *Supervisor, change func(u *Upstream))
 	// ListsChanged notifies clients of changed lists, by their capabilities. It does not wait.
 	ListsChanged(capabilities ...string)
-	// Opened prepares a new session before clients can use it. The Supervisor calls
+	// Opened prepares a new upstream session before clients can use it. The Supervisor calls
 	// ready once they can.
 	Opened(s *Session, capabilities []byte) (ready func())
-	// HasUsers reports whether clients need a session even without calls.
+	// HasUsers reports whether clients need an upstream session even without calls.
 	HasUsers(s *Session) bool
 	// Notified handles a notification of the upstream, except for those about lists. to are
 	// its recipients.
 	Notified(s *Session, method string, params []byte, to []upstream.Client)
-	// Record receives each message of a session, except for mcpx's responses.
+	// Record receives each message of an upstream session, except for mcpx's responses.
 	Record(s *Session, d upstream.Direction, message []byte)
-	// OnlyClient, LogLevel and Subscriptions are those of upstream.Host for a session.
+	// OnlyClient, LogLevel and Subscriptions are those of upstream.Host for one
+	// session.
 	OnlyClient(s *Session) upstream.Client
 	LogLevel() string
 	Subscriptions(s *Session) []string

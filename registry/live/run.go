@@ -77,8 +77,8 @@ func (s *Supervisor) replacesForgotten(b *backoff, healthy time.Duration, err er
 	return true
 }
 
-// MaxReplacements is how many sessions are opened at once, one after the other, for an upstream
-// that forgets each of them.
+// MaxReplacements is how many upstream sessions are opened at once, one after the other,
+// for an upstream that forgets each of them.
 const MaxReplacements = 3
 
 // backOff publishes why the upstream is down, and waits until its next start.

@@ -19,7 +19,7 @@ type Session struct {
 	LevelTurn chan struct{} // for the Host: holds one while a log level is set
 }
 
-// Supervisor returns who opened the session.
+// Supervisor returns who opened the upstream session.
 func (s *Session) Supervisor() *Supervisor { return s.supervisor }
 
 // newSession returns a session that uses a link.
@@ -57,7 +57,7 @@ func (s *Session) Record(d upstream.Direction, message []byte) {
 }
 
 // Notified implements upstream.Host. Changes of lists count only if clients see the
-// lists of this session.
+// lists of this upstream session.
 func (s *Session) Notified(method string, params []byte, to []upstream.Client) {
 	isList := strings.HasSuffix(method, "/list_changed")
 	if isList && s.supervisor.usesSharedLists() {
@@ -92,8 +92,8 @@ const (
 	drainTick = 20 * time.Millisecond // between checks whether they have ended
 )
 
-// Drain waits until the calls of a session have ended, and closes its connection. Calls
-// that take longer than drainTime fail.
+// Drain waits until the calls of an upstream session have ended, and closes its connection.
+// Calls that take longer than drainTime fail.
 func (s *Session) Drain() {
 	tick, limit := time.NewTicker(drainTick), time.After(drainTime)
 	defer tick.Stop()

@@ -68,14 +68,14 @@ type Upstream struct {
 	changed   chan struct{}                  // closed when a newer Upstream replaces this one
 }
 
-// NewUpstream returns an upstream of mcpx itself. It is always ready and has no session: the
-// executor handles its calls.
+// NewUpstream returns an upstream of mcpx itself. It is always ready and has no upstream
+// session: the executor handles its calls.
 func NewUpstream(name string, tools []lists.Item) *Upstream {
 	return &Upstream{Name: name, State: Ready, Lists: lists.WithTools(tools)}
 }
 
 // LatestStderr returns the last lines that the process of the shared session wrote to
-// stderr, redacted; if there is no session, those before the last failure. Lines of
+// stderr, redacted; if there is no upstream session, those before the last failure. Lines of
 // per-client processes are only for their clients.
 func (u *Upstream) LatestStderr() []string {
 	if u.Session == nil {
@@ -121,7 +121,7 @@ func (u *Upstream) Has(capability string) bool {
 }
 
 // Inherit sets the lists to those of another upstream with the same lock, until its own are
-// read. The instructions of an open session stay.
+// read. The instructions of an open upstream session stay.
 func (u *Upstream) Inherit(base *Upstream) {
 	instructions := u.SentInstructions()
 	u.Lists, u.ListedAt, u.isStale = base.With(u.Config), base.ListedAt, true
@@ -153,14 +153,14 @@ func (u *Upstream) Superseded(ctx context.Context) error {
 // Restrict returns the part of an upstream that the rules grant. It is the same value for
 // each call, with everything derived from it. What an upstream writes to stderr while it works
 // may name any tool, so only those see it who see all tools.
-func (u *Upstream) Restrict(schema string, rules policy.Rules) *Upstream {
+func (u *Upstream) Restrict(profile string, rules policy.Rules) *Upstream {
 	if part := u.parts.Load(rules); part != nil {
 		return part
 	}
 	part := *u
 	part.parts = new(Kept[policy.Rules, *Upstream])
-	part.Lists = u.Lists.Restrict(schema, u.Name, rules)
-	extent := rules.Extent(schema, u.Name)
+	part.Lists = u.Lists.Restrict(profile, u.Name, rules)
+	extent := rules.Extent(profile, u.Name)
 	part.ToolsOnly = extent < policy.AllButSomeTools
 	if part.ToolsOnly {
 		part.Capabilities = nil

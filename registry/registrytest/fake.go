@@ -25,13 +25,13 @@ const Transport config.Transport = "fake"
 // Fake is an upstream inside the test, which uses the test's clock.
 type Fake struct {
 	Mu       sync.Mutex
-	Down     bool        // dialling fails
+	Down     bool        // dialing fails
 	Silent   bool        // it never responds
-	Dialled  []time.Time // when it was dialled
+	Dialed   []time.Time // when it was dialed
 	Current  *Link
 	Progress time.Duration    // between two progress notifications of a call; 0: none
 	Takes    time.Duration    // until it responds to a call
-	Starts   time.Duration    // until it is dialled
+	Starts   time.Duration    // until it is dialed
 	Stops    time.Duration    // until it is closed
 	Script   Script           // handles messages first; may be nil
 	Cache    *listcache.Cache // of the registry; may be nil
@@ -70,7 +70,7 @@ func (f *Fake) Dial(_ context.Context, o link.Options) (link.Link, error) {
 	}
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	f.Dialled = append(f.Dialled, time.Now())
+	f.Dialed = append(f.Dialed, time.Now())
 	if f.Down {
 		return nil, &link.Failure{Reason: "down on purpose"}
 	}
@@ -108,12 +108,12 @@ func (f *Fake) Die() {
 	l.End(&link.Failure{Reason: "died on purpose"})
 }
 
-// Times returns when the upstream was dialled, in seconds after the first time.
+// Times returns when the upstream was dialed, in seconds after the first time.
 func (f *Fake) Times() (seconds []float64) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	for _, at := range f.Dialled {
-		seconds = append(seconds, at.Sub(f.Dialled[0]).Seconds())
+	for _, at := range f.Dialed {
+		seconds = append(seconds, at.Sub(f.Dialed[0]).Seconds())
 	}
 	return seconds
 }

@@ -95,12 +95,12 @@ func RequestEach(ctx context.Context, c Client, inputs []Input) (responses [][]b
 // call, and the call is over.
 var ErrCallOver = errors.New("the call is over")
 
-// Host is the user of a session. Its methods may be called concurrently.
+// Host is the user of an upstream session. Its methods may be called concurrently.
 type Host interface {
 	// Redact hides the secrets of the upstream.
 	Redact(text string) string
-	// OnlyClient returns the only client that could use the session, nil if there are none
-	// or several.
+	// OnlyClient returns the only client that could use the upstream session, nil if there
+	// are none or several.
 	OnlyClient() Client
 	// LogLevel returns the log level that clients have set; "" if none has set one.
 	LogLevel() string

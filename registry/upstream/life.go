@@ -10,13 +10,13 @@ import (
 	"mcpx/registry/link"
 )
 
-// Is2026 reports whether the session speaks 2026-07-28.
+// Is2026 reports whether the upstream session speaks 2026-07-28.
 func (s *Session) Is2026() bool { return s.state2026() != nil }
 
 // state2026 returns the state of a session that speaks 2026-07-28, nil for others.
 func (s *Session) state2026() *state2026 { return s.spoken.Load() }
 
-// Done is closed when the session has ended.
+// Done is closed when the upstream session has ended.
 func (s *Session) Done() <-chan struct{} { return s.conn.Context().Done() }
 
 // Activity returns the number of requests so far, and whether one is unfinished. Pings and
@@ -26,32 +26,32 @@ func (s *Session) Activity() (requests int64, isBusy bool) {
 	return requests, isBusy || s.rounds.Load() > 0
 }
 
-// IsOver reports whether the session has ended.
+// IsOver reports whether the upstream session has ended.
 func (s *Session) IsOver() bool { return s.conn.Context().Err() != nil }
 
-// Background runs a task of the session. Close waits for it. It returns false if the session
-// is closed.
+// Background runs a task of the upstream session. Close waits for it. It returns false if
+// the session is closed.
 func (s *Session) Background(task func()) bool { return s.tasks.Go(task) }
 
 // Notify sends a notification to the upstream.
 func (s *Session) Notify(method string, params []byte) error { return s.conn.Notify(method, params) }
 
-// Context ends with the session.
+// Context ends with the upstream session.
 func (s *Session) Context() context.Context { return s.conn.Context() }
 
-// Err returns why the session has ended.
+// Err returns why the upstream session has ended.
 func (s *Session) Err() error { return s.conn.Err() }
 
-// End ends the session. Its calls in flight fail.
+// End ends the upstream session. Its calls in flight fail.
 func (s *Session) End(reason error) { s.conn.Close(reason) }
 
-// EndIfUnused ends the session if no request was sent since Activity returned that number,
-// and none is unfinished. It reports whether it did.
+// EndIfUnused ends the upstream session if no request was sent since Activity returned that
+// number, and none is unfinished. It reports whether it did.
 func (s *Session) EndIfUnused(requests int64, reason error) bool {
 	return s.conn.CloseIfIdle(requests, reason)
 }
 
-// Close ends the session and its link, and waits for the session's goroutines.
+// Close ends the upstream session and its link, and waits for the session's goroutines.
 func (s *Session) Close() {
 	s.Link.Close()
 	s.tasks.Close()

@@ -69,8 +69,8 @@ func supports(versions []byte) bool {
 	})
 }
 
-// Speak2026 makes 2026-07-28 the revision of the session. It returns the generation of
-// the first filter of subscriptions/listen.
+// Speak2026 makes 2026-07-28 the revision of the upstream session. It returns the
+// generation of the first filter of subscriptions/listen.
 func (s *Session) Speak2026(handshake []byte) (generation int) {
 	m := &state2026{meta2026(s.Version), filterState{changed: tasks.NewSignal(), news: make(chan struct{})}}
 	generation = m.request()
@@ -114,7 +114,7 @@ func (s *Session) upgrade(ctx context.Context) error {
 // revisionBytes bounds the revision that an upstream names.
 const revisionBytes = 200
 
-// Revision returns the revision of MCP that the session speaks.
+// Revision returns the revision of MCP that the upstream session speaks.
 func (s *Session) Revision(handshake []byte) string {
 	if s.state2026() != nil {
 		return mcp.ProtocolVersion20260728

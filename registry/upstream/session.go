@@ -1,5 +1,5 @@
-// Package upstream speaks MCP with one upstream: it opens a session, makes calls, listens for
-// notifications, and passes the upstream's own requests to clients.
+// Package upstream speaks MCP with one upstream: it opens an upstream session, makes calls,
+// listens for notifications, and passes the upstream's own requests to clients.
 //
 // A session knows nothing about other upstreams. After its end, the registry opens another
 // one.
@@ -38,7 +38,7 @@ type Session struct {
 	elicited elicited
 }
 
-// Options are the parts and settings of a session.
+// Options are the parts and settings of an upstream session.
 type Options struct {
 	Host      Host
 	Owner     Client // nil for the shared session
@@ -49,7 +49,7 @@ type Options struct {
 	PingEvery time.Duration // 0: pingEvery
 }
 
-// New returns a session that uses a link. It handles no messages before Run.
+// New returns an upstream session that uses a link. It handles no messages before Run.
 func New(o Options) *Session {
 	s := &Session{Options: o, preparing: make(chan struct{}, 1)}
 	s.conn = rpc.NewConn(rpc.ConnOptions{Handler: s, Send: s.sendMessage, Log: o.Log})
@@ -132,8 +132,8 @@ func wait(send func(done rpc.Done) error) (rpc.Result, error) {
 	})
 }
 
-// MustPrepare reports whether a call of the client must wait for a change: of the session's
-// revision, or of the roots that the upstream keeps.
+// MustPrepare reports whether a call of the client must wait for a change: of the upstream
+// session's revision, or of the roots that the upstream keeps.
 func (s *Session) MustPrepare(c Client) bool {
 	return c != nil && s.state2026() == nil && (s.mayUpgrade(c) || s.needsRoots(c))
 }
@@ -164,7 +164,7 @@ func (s *Session) Request(ctx context.Context, method string, params []byte) ([]
 	return result.Take(), err
 }
 
-// Lost is returned for a call whose session ended before the response came.
+// Lost is returned for a call whose upstream session ended before the response came.
 type Lost struct {
 	Server string
 	Reason string
@@ -176,7 +176,7 @@ func (e *Lost) Error() string {
 }
 
 // Forgotten is returned for a call that was not run, because the upstream has forgotten the
-// session. It is an rpc.ErrClosed: the call can be sent in another session.
+// upstream session. It is an rpc.ErrClosed: the call can be sent in another session.
 type Forgotten struct {
 	Server string
 	Reason string

@@ -16,9 +16,9 @@ type Callers interface {
 	// Find returns the caller that the token of a request belongs to, or why the token is
 	// refused. If it does not know the token, it returns neither.
 	Find(r *http.Request, token string) (*policy.Caller, *Refusal)
-	// MissingScope returns a scope that would let a caller use a schema that it may not use;
+	// MissingScope returns a scope that would let a caller use a profile that it may not use;
 	// "" if there is none.
-	MissingScope(caller *policy.Caller, schema string) string
+	MissingScope(caller *policy.Caller, profile string) string
 }
 
 // CallerOf returns who sent a request that a Guard has let in. It is nil for a caller
@@ -29,10 +29,10 @@ func CallerOf(ctx context.Context) *policy.Caller {
 	return c
 }
 
-// MayUse reports whether a schema exists for the sender of a request.
-func MayUse(ctx context.Context, schema string) bool {
+// MayUse reports whether a profile exists for the sender of a request.
+func MayUse(ctx context.Context, profile string) bool {
 	caller := CallerOf(ctx)
-	return caller == nil || caller.HasSchema(schema)
+	return caller == nil || caller.HasProfile(profile)
 }
 
 // MayUseAll reports whether the sender of a request may use everything.

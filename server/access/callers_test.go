@@ -26,11 +26,11 @@ func (byName) Find(_ *http.Request, token string) (*policy.Caller, *Refusal) {
 	return nil, nil
 }
 
-func (byName) MissingScope(_ *policy.Caller, schema string) string {
-	if schema == "none" {
+func (byName) MissingScope(_ *policy.Caller, profile string) string {
+	if profile == "none" {
 		return ""
 	}
-	return "mcp:" + schema
+	return "mcp:" + profile
 }
 
 // TestCallersHook: the hook is asked for every token except server.token, and what it says
@@ -43,7 +43,7 @@ func TestCallersHook(t *testing.T) {
 	var last *policy.Caller
 	handler := g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		last = CallerOf(r.Context())
-		if !g.CheckSchema(w, r, strings.TrimPrefix(r.URL.Path, "/mcp/")) {
+		if !g.CheckProfile(w, r, strings.TrimPrefix(r.URL.Path, "/mcp/")) {
 			w.WriteHeader(http.StatusTeapot)
 		}
 	}))
@@ -56,8 +56,8 @@ func TestCallersHook(t *testing.T) {
 		{"server.token", "Bearer " + guardToken, "/mcp/work", http.StatusTeapot, "", ""},
 		{"a caller", "Bearer ann", "/mcp/default", http.StatusTeapot, "ann", ""},
 		{"as a password", "Basic eDphbm4=", "/mcp/default", http.StatusTeapot, "ann", ""},
-		{"a schema that a scope grants", "Bearer ann", "/mcp/work", http.StatusForbidden, "ann", metadata + `/mcp/work", error="insufficient_scope", scope="mcp:work"`},
-		{"a schema that no scope grants", "Bearer ann", "/mcp/none", http.StatusTeapot, "ann", ""},
+		{"a profile that a scope grants", "Bearer ann", "/mcp/work", http.StatusForbidden, "ann", metadata + `/mcp/work", error="insufficient_scope", scope="mcp:work"`},
+		{"a profile that no scope grants", "Bearer ann", "/mcp/none", http.StatusTeapot, "ann", ""},
 		{"a refused token", "Bearer old", "/mcp/default", http.StatusUnauthorized, "", metadata + `/mcp/default", error="invalid_token", error_description="the token is too old"`},
 		{"an unknown token", "Bearer bob", "/mcp/default", http.StatusUnauthorized, "", metadata + `/mcp/default", error="invalid_token", error_description="mcpx does not know this token"`},
 		{"a token that cannot be checked", "Bearer later", "/mcp/default", http.StatusServiceUnavailable, "", ""},

@@ -53,7 +53,7 @@ func (g *Guard) challenge(r *http.Request, parameters ...string) string {
 // or nothing for mcpx as a whole.
 func ResourcePath(path string) string {
 	path = strings.TrimSuffix(path, "/")
-	if schema, ok := strings.CutPrefix(path, "/mcp/"); path == "/mcp" || ok && !strings.Contains(schema, "/") {
+	if profile, ok := strings.CutPrefix(path, "/mcp/"); path == "/mcp" || ok && !strings.Contains(profile, "/") {
 		return path
 	}
 	return ""
@@ -71,14 +71,14 @@ func (g *gate) isMetadata(r *http.Request) bool {
 	return ok && g.Metadata != nil && (rest == "" || rest[0] == '/')
 }
 
-// CheckSchema refuses a request for a schema that its caller may not use, and reports
-// whether it did. If a scope would grant the schema, the response names it; otherwise the
-// schema does not exist for the caller, and the front responds.
-func (g *Guard) CheckSchema(w http.ResponseWriter, r *http.Request, schema string) (refused bool) {
-	if g.Callers == nil || MayUse(r.Context(), schema) {
+// CheckProfile refuses a request for a profile that its caller may not use, and reports
+// whether it did. If a scope would grant the profile, the response names it; otherwise the
+// profile does not exist for the caller, and the front responds.
+func (g *Guard) CheckProfile(w http.ResponseWriter, r *http.Request, profile string) (refused bool) {
+	if g.Callers == nil || MayUse(r.Context(), profile) {
 		return false
 	}
-	scope := g.Callers.MissingScope(CallerOf(r.Context()), schema)
+	scope := g.Callers.MissingScope(CallerOf(r.Context()), profile)
 	if scope == "" {
 		return false
 	}

@@ -46,7 +46,7 @@ func strictGuard() *guarded {
 	}})
 }
 
-// verdict is what came of a request.
+// verdict is the response to a request.
 type verdict struct {
 	status  int
 	header  http.Header
@@ -568,8 +568,8 @@ func FuzzGuardOrigin(f *testing.F) {
 	})
 }
 
-// A person who opens a page is asked for the token, in the one way browsers have.
-// Programs are not: some would take it for the only way.
+// TestGuardAsksAPerson: a browser gets the challenge that makes it show a password dialog.
+// Programs do not get it, since some would then send nothing but a password.
 func TestGuardAsksAPerson(t *testing.T) {
 	b := strictGuard()
 	const (

@@ -32,7 +32,7 @@ import (
 // does not use mcp-go's server, which loses notifications or sends them on the wrong
 // stream, accepts unknown session IDs, and lets a client cancel requests of others.
 type HTTP struct {
-	Servers   map[string]*server.Server // by schema name; SetServers changes them later
+	Servers   map[string]*server.Server // by profile name; SetServers changes them later
 	Guard     access.Guard
 	Log       zerolog.Logger
 	Limits    config.Limits // if UnreadBytes is 0, it is defaultUnread

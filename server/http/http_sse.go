@@ -30,7 +30,7 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *server.Server) {
 func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	const noSession = "there is no such session; open one with GET /sse"
 	n, done := h.sessions.find(r.URL.Query().Get("sessionId"), legacySSE, r)
-	if n != nil && !access.MayUse(r.Context(), n.server.Schema()) { // with a token that it has now
+	if n != nil && !access.MayUse(r.Context(), n.server.ProfileName()) { // with a token that it has now
 		done()
 		n = nil
 	}

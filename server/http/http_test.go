@@ -23,7 +23,7 @@ import (
 type site struct {
 	*HTTP
 	url      string
-	registry *registry.Registry // of the default schema
+	registry *registry.Registry // of the default profile
 	executor *executor.Executor
 }
 
@@ -95,13 +95,13 @@ func TestHTTPSession(t *testing.T) {
 		header                         []string
 	}{
 		{"call", "POST", "/mcp", call, `200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}`, []string{sessionHeader, id}},
-		{"call by the schema's name", "POST", "/mcp/default", call, `200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}`, []string{sessionHeader, id}},
+		{"call by the profile's name", "POST", "/mcp/default", call, `200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}`, []string{sessionHeader, id}},
 		{"call with a slash at the end", "POST", "/mcp/", call, `200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}`, []string{sessionHeader, id}},
-		{"another schema's session", "POST", "/mcp/other", call, none, []string{sessionHeader, id}},
+		{"another profile's session", "POST", "/mcp/other", call, none, []string{sessionHeader, id}},
 		{"invented", "POST", "/mcp", call, none, []string{sessionHeader, "made-up"}},
 		{"another credential", "POST", "/mcp", call, none, []string{sessionHeader, id, "Authorization", "Bearer x"}},
 		{"none", "POST", "/mcp", call, `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the header Mcp-Session-Id is missing; send initialize first"}}`, nil},
-		{"no schema", "POST", "/mcp/nope", call, `404 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"there is no schema \"nope\"; schemas: default, other"}}`, nil},
+		{"no profile", "POST", "/mcp/nope", call, `404 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"there is no profile \"nope\"; profiles: default, other"}}`, nil},
 		{"not JSON", "POST", "/mcp", "{", `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`, []string{sessionHeader, id}},
 		{"too large", "POST", "/mcp", strings.Repeat("x", 20_000), `413 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a message is at most 10000 bytes (limits.body_bytes)"}}`, []string{sessionHeader, id}},
 		{"not said to be JSON", "POST", "/mcp", call, `415 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Content-Type must be application/json"}}`, []string{"Content-Type", "text/plain"}},

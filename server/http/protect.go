@@ -17,10 +17,10 @@ type Route struct {
 	Pattern string // for http.ServeMux, with the method GET or POST, such as "GET /status"
 	Access  Access
 
-	// One of the two is set. ForSchema is for a pattern with {schema}: it gets the server of that
-	// schema, and is not called if there is none for the caller.
-	Handler   http.Handler
-	ForSchema func(w http.ResponseWriter, r *http.Request, s *server.Server)
+	// One of the two is set. ForProfile is for a pattern with {schema}: it gets the server of that
+	// profile, and is not called if there is none for the caller.
+	Handler    http.Handler
+	ForProfile func(w http.ResponseWriter, r *http.Request, s *server.Server)
 }
 
 // Access says who may use a route. These rules hold for every route: the Host and the Origin
@@ -81,7 +81,7 @@ func (r Route) problem(open []string) string {
 	switch {
 	case !isRead && method != http.MethodPost:
 		return "the method must be GET or POST"
-	case (r.Handler == nil) == (r.ForSchema == nil):
+	case (r.Handler == nil) == (r.ForProfile == nil):
 		return "it needs one handler"
 	case r.Access.isOpen() && (!isRead || !isOnePath):
 		return "only one path, to be read, can be open to pages of other origins"
@@ -113,10 +113,10 @@ func matchesWithin(pattern, path string) bool {
 
 // protect returns the handler of a route. The guard has let the request in.
 func (h *HTTP) protect(route Route) http.Handler {
-	if route.ForSchema != nil {
+	if route.ForProfile != nil {
 		return h.withServer(func(w http.ResponseWriter, r *http.Request, s *server.Server) {
 			if h.admits(w, r, route.Access) {
-				route.ForSchema(w, r, s)
+				route.ForProfile(w, r, s)
 			}
 		})
 	}

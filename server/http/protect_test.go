@@ -28,8 +28,8 @@ func TestRoutes(t *testing.T) {
 		{Pattern: "POST /all", Access: AllRights, Handler: http.HandlerFunc(done)},
 		{Pattern: "GET /allowed", Access: AllowedPages, Handler: http.HandlerFunc(done)},
 		{Pattern: "GET /public", Access: Everybody, Handler: http.HandlerFunc(done)},
-		{Pattern: "GET /of/{schema}", ForSchema: func(w http.ResponseWriter, r *http.Request, s *server.Server) { done(w, r) }},
-		{Pattern: "POST /of/{schema}", Access: AllRights, ForSchema: func(w http.ResponseWriter, r *http.Request, s *server.Server) { done(w, r) }},
+		{Pattern: "GET /of/{schema}", ForProfile: func(w http.ResponseWriter, r *http.Request, s *server.Server) { done(w, r) }},
+		{Pattern: "POST /of/{schema}", Access: AllRights, ForProfile: func(w http.ResponseWriter, r *http.Request, s *server.Server) { done(w, r) }},
 	}
 	columns := []string{"GET /own", "POST /own", "POST /all", "GET /allowed", "GET /public", "GET /of/default", "POST /of/default", "POST /of/none"}
 	for _, row := range []struct {

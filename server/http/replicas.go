@@ -16,15 +16,16 @@ import (
 type Replicas interface {
 	// Share returns the client of a new session, and the session's copy.
 	Share(n *Session) (*server.Client, Copy)
-	// ID returns the ID that the client of a session gets. It is called after initialize.
+	// ID returns the ID that the client of a session gets. It is called after
+	// initialize.
 	ID(n *Session) string
-	// Find returns the session of an ID that a client has sent, which counts as used until
-	// done is called. It may call FindSession and ContinueSession. The error is ErrNoSession
-	// for any ID that is not valid for this server and sender.
+	// Find returns the client session of an ID that a client has sent, which counts as used
+	// until done is called. It may call FindSession and ContinueSession. The error is
+	// ErrNoSession for any ID that is not valid for this server and sender.
 	Find(r *http.Request, s *server.Server, id string) (n *Session, done func(), err error)
 }
 
-// Copy connects a session with its copies in other processes. Its methods may be called
+// Copy connects a client session with its copies in other processes. Its methods may be called
 // concurrently.
 type Copy interface {
 	// Forward forwards a message of the client, or the messages of a batch, if they concern
@@ -33,12 +34,12 @@ type Copy interface {
 	Forward(body server.Inbound) error
 	// Send sends a message to the client on the GET stream of another copy. It does not wait.
 	Send(message []byte) error
-	// Notify says that something has happened to the session here. The context of
+	// Notify says that something has happened to the client session here. The context of
 	// StreamOpened ends with the stream.
 	Notify(ctx context.Context, e Event)
 }
 
-// Event is something that happens to a session.
+// Event is something that happens to a client session.
 type Event int
 
 // The events.
@@ -54,18 +55,18 @@ var (
 	ErrNotExpected = errors.New("this replica of mcpx has sent no request with that ID; route requests to one replica by Mcp-Session-Id (sticky routing), or set server.store")
 )
 
-// Session returns the session with that key, nil if it is not here.
+// Session returns the client session with that key, nil if it is not here.
 func (h *HTTP) Session(key string) *Session { return h.sessions.get(key) }
 
-// FindSession returns the session with that key, nil if it is not here or the sender of the
-// request may not use it. It counts as used until done is called.
+// FindSession returns the client session with that key, nil if it is not here or the sender
+// of the request may not use it. It counts as used until done is called.
 func (h *HTTP) FindSession(key string, r *http.Request) (n *Session, done func()) {
 	return h.sessions.find(key, streamableHTTP, r)
 }
 
-// ContinueSession adds a session that another process has opened, and calls begin, which
-// sets the state of its client, or returns false if the session has ended. Other requests
-// wait until begin returns. If the session is here, ContinueSession returns it.
+// ContinueSession adds a client session that another process has opened, and calls begin,
+// which sets the state of its client, or returns false if the session has ended. Other
+// requests wait until begin returns. If the session is here, ContinueSession returns it.
 func (h *HTTP) ContinueSession(r *http.Request, s *server.Server, key string, begin func(n *Session) bool) (n *Session, done func(), err error) {
 	own := h.sessions.newSession(key, s, r)
 	own.ready = make(chan struct{})
@@ -84,7 +85,7 @@ func (h *HTTP) ContinueSession(r *http.Request, s *server.Server, key string, be
 	return own, done, nil
 }
 
-// EndSession closes a session that the client has ended. Nobody can continue it.
+// EndSession closes a client session that the client has ended. Nobody can continue it.
 func (h *HTTP) EndSession(n *Session) {
 	n.waitReady()
 	n.server.Remove(n.client)
@@ -98,11 +99,11 @@ func (n *Session) waitReady() {
 	}
 }
 
-// Key returns the key of the session in the table. It is a secret: without Replicas, it is
-// the ID that the client has.
+// Key returns the key of the client session in the table. It is a secret: without Replicas,
+// it is the ID that the client has.
 func (n *Session) Key() string { return n.id }
 
-// Server returns the server that the session uses.
+// Server returns the server that the client session uses.
 func (n *Session) Server() *server.Server { return n.server }
 
 // Client returns the client of the session.
@@ -111,7 +112,7 @@ func (n *Session) Client() *server.Client { return n.client }
 // Copy returns what Replicas.Share has returned, nil for legacy SSE.
 func (n *Session) Copy() Copy { return n.copy }
 
-// Sender returns a hash of who may use the session.
+// Sender returns a hash of who may use the client session.
 func (n *Session) Sender() [sha256.Size]byte { return n.sender.sum() }
 
 // Sender returns a hash of who has sent a request.
@@ -124,7 +125,7 @@ func (n *Session) Stream() *Stream {
 	return n.getStream
 }
 
-// EndStream ends a GET stream of the session.
+// EndStream ends a GET stream of the client session.
 func (n *Session) EndStream(s *Stream) {
 	n.mu.Lock()
 	if n.getStream == s {

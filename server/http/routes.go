@@ -48,10 +48,10 @@ func (h *HTTP) newHandler() http.Handler {
 	return h.closeWhenLeaving(h.Guard.Wrap(mux))
 }
 
-// views are the servers by schema name and the value of "expose".
+// views are the servers by profile name and the value of "expose".
 type views map[string]map[string]*server.Server
 
-// SetServers replaces the servers. Requests for a schema that is gone get 404.
+// SetServers replaces the servers. Requests for a profile that is gone get 404.
 func (h *HTTP) SetServers(servers map[string]*server.Server) {
 	next := views{}
 	for name, s := range servers {
@@ -61,9 +61,9 @@ func (h *HTTP) SetServers(servers map[string]*server.Server) {
 	h.views.Store(&next)
 }
 
-// Schemas returns the servers by schema name, as the config exposes them. Some exist only
+// Profiles returns the servers by profile name, as the config exposes them. Some exist only
 // for some callers (access.MayUse).
-func (h *HTTP) Schemas() map[string]*server.Server {
+func (h *HTTP) Profiles() map[string]*server.Server {
 	servers := map[string]*server.Server{}
 	for name, views := range *h.views.Load() {
 		servers[name] = views[asConfigured]
@@ -71,7 +71,7 @@ func (h *HTTP) Schemas() map[string]*server.Server {
 	return servers
 }
 
-// EndSessions closes the client sessions of a server, whose schema was removed.
+// EndSessions closes the client sessions of a server, whose profile was removed.
 func (h *HTTP) EndSessions(of *server.Server) {
 	for _, n := range h.sessions.all() {
 		if n.server.Registry() == of.Registry() {
@@ -80,7 +80,7 @@ func (h *HTTP) EndSessions(of *server.Server) {
 	}
 }
 
-// granted returns the views of the schemas that exist for the sender of a request.
+// granted returns the views of the profiles that exist for the sender of a request.
 func granted(r *http.Request, all views) views {
 	if access.MayUseAll(r.Context()) {
 		return all
@@ -122,13 +122,13 @@ func noHead(allowed string) http.HandlerFunc {
 	}
 }
 
-// withServer returns a handler that finds the server of the schema in the path. A
+// withServer returns a handler that finds the server of the profile in the path. A
 // client may choose the mode in which it sees the tools: /mcp?expose=flat.
 func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s *server.Server)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := cmp.Or(r.PathValue("schema"), "default")
 		all := granted(r, *h.views.Load())
-		if (*h.views.Load())[name] != nil && h.Guard.CheckSchema(w, r, name) {
+		if (*h.views.Load())[name] != nil && h.Guard.CheckProfile(w, r, name) {
 			return
 		}
 		views := all[name]
@@ -138,7 +138,7 @@ func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s 
 			}
 		}
 		if views == nil {
-			access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q; schemas: %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", ")))
+			access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no profile %q; profiles: %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", ")))
 			return
 		}
 		s := views[asConfigured]

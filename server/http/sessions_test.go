@@ -24,8 +24,8 @@ func one(t *testing.T, all *sessions) *Session {
 	return n
 }
 
-// stands reports whether a stream that is opened now stays open.
-func stands(n *Session) bool {
+// staysOpen reports whether a stream that is opened now stays open.
+func staysOpen(n *Session) bool {
 	out := newTestStream()
 	n.setStream(out)
 	_, ended := out.pop()
@@ -36,12 +36,12 @@ func stands(n *Session) bool {
 func TestAStreamComesTooLate(t *testing.T) {
 	all := newSessions(config.Limits{Sessions: 10, SessionIdle: time.Hour})
 	n := one(t, all)
-	if !stands(n) {
+	if !staysOpen(n) {
 		t.Error("a stream of an open session does not stand")
 	}
 	all.end(n)
-	if stands(n) {
-		t.Error("a stream of a session that has ended stands")
+	if staysOpen(n) {
+		t.Error("a stream of a session that has ended stays open")
 	}
 }
 
@@ -51,8 +51,8 @@ func TestASessionOpensDuringTheEnd(t *testing.T) {
 	h.Handler()
 	h.closeStreams()
 	n := one(t, h.sessions)
-	if stands(n) {
-		t.Error("its stream stands")
+	if staysOpen(n) {
+		t.Error("its stream stays open")
 	}
 	select {
 	case <-n.client.Ended:

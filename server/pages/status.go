@@ -16,10 +16,10 @@ import (
 type status struct {
 	Version  string                      `json:"version"`
 	Sessions int                         `json:"sessions"` // open client sessions
-	Schemas  map[string][]UpstreamStatus `json:"schemas"`  // upstreams by schema name, in config order
+	Profiles map[string][]UpstreamStatus `json:"schemas"`  // upstreams by profile name, in config order
 	Context  map[string]contextStatus    `json:"context"`
 	Config   configStatus                `json:"config"`
-	Disabled map[string][]disabledStatus `json:"disabled,omitempty"` // servers that the config disables, by schema name
+	Disabled map[string][]disabledStatus `json:"disabled,omitempty"` // servers that the config disables, by profile name
 
 	AuditFailed int64       `json:"audit_failed,omitempty"` // lines of the audit that could not be written
 	Store       store.State `json:"store,omitzero"`         // the store that replicas share
@@ -58,7 +58,7 @@ type UpstreamStatus struct {
 	Tokens      int       `json:"tokens"` // of its full tool definitions
 }
 
-// contextStatus is how many tokens the tools of a schema take in a client's context.
+// contextStatus is how many tokens the tools of a profile take in a client's context.
 type contextStatus struct {
 	Without int `json:"without"` // without mcpx: all tools
 	With    int `json:"with"`    // with mcpx: inspect and exec
@@ -106,8 +106,8 @@ func adviceOn(u *live.Upstream) string {
 
 // status serves GET /status.
 func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
-	response := status{Sessions: p.Front.OpenFor(r), Schemas: map[string][]UpstreamStatus{}, Disabled: map[string][]disabledStatus{}, Context: map[string]contextStatus{}}
-	for name, s := range p.Front.Schemas() {
+	response := status{Sessions: p.Front.OpenFor(r), Profiles: map[string][]UpstreamStatus{}, Disabled: map[string][]disabledStatus{}, Context: map[string]contextStatus{}}
+	for name, s := range p.Front.Profiles() {
 		if !access.MayUse(r.Context(), name) {
 			continue
 		}
@@ -122,7 +122,7 @@ func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
 		if list := disabledOf(s); len(list) > 0 && access.MayUseAll(r.Context()) {
 			response.Disabled[name] = list
 		}
-		response.Schemas[name], response.Context[name] = list, context
+		response.Profiles[name], response.Context[name] = list, context
 	}
 	if access.MayUseAll(r.Context()) {
 		response.Config.Reload, response.Config.Control = p.Front.MayEdit(), true

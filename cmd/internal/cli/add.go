@@ -29,7 +29,7 @@ type addCmd struct {
 	Header      []string `sep:"none" placeholder:"K: V" help:"HTTP header for the URL. May be given several times."`
 	Type        string   `enum:"http,sse," default:"" placeholder:"HOW" help:"http or sse; without it, http is tried first."`
 	Description string   `placeholder:"TEXT" help:"One line about the server, for the agent."`
-	Schema      string   `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The schema to add it to (default). A new one is created if the file has schemas."`
+	Profile     string   `name:"schema" env:"MCPX_SCHEMA" placeholder:"NAME" help:"The profile to add it to (default). A new one is created if the file has profiles."`
 	Force       bool     `help:"Replace a server of the same name."`
 	NoCheck     bool     `help:"Do not connect to the server."`
 }
@@ -61,9 +61,9 @@ func (c *addCmd) Run(t *invocation) error {
 			return writeError(err)
 		}
 	}
-	var schemas []string // of the file before the change
+	var profiles []string // of the file before the change
 	result, err := edit.File(app.ConfigHooks(), c.Path, 0o600, func(e *edit.Editor) error {
-		schemas = e.Schemas()
+		profiles = e.Profiles()
 		return c.add(e, rawjson.Encode(server))
 	})
 	if err != nil {
@@ -77,32 +77,32 @@ func (c *addCmd) Run(t *invocation) error {
 		done = "%s is already in %s\n"
 	}
 	fmt.Fprintf(t.Stderr, done, c.Name, c.Path)
-	c.announceSchema(t, schemas)
+	c.announceProfile(t, profiles)
 	if server.Cwd != "" && c.Cwd == "" {
 		fmt.Fprintf(t.Stderr, "note: it is started in %s, since its command line names files there\n", server.Cwd)
 	}
 	if err := c.warnOfSecrets(t); err != nil || c.NoCheck {
 		return err
 	}
-	return (&serverEdit{c.configFile, c.Name, c.Schema}).connectOnce(t)
+	return (&serverEdit{c.configFile, c.Name, c.Profile}).connectOnce(t)
 }
 
-// announceSchema reports that the server's schema is new, and suggests an existing schema with a
-// similar name. known are the schemas that the file had before.
-func (c *addCmd) announceSchema(t *invocation, known []string) {
-	if c.Schema == "" || slices.Contains(known, c.Schema) {
+// announceProfile reports that the server's profile is new, and suggests an existing profile with a
+// similar name. known are the profiles that the file had before.
+func (c *addCmd) announceProfile(t *invocation, known []string) {
+	if c.Profile == "" || slices.Contains(known, c.Profile) {
 		return
 	}
-	fmt.Fprintf(t.Stderr, "note: schema %s is new\n", plain.Line(c.Schema))
-	if near := nearest.Word(c.Schema, known); near != "" {
-		fmt.Fprintf(t.Stderr, "hint: did you mean the existing schema %[1]s? Then remove the server, and add it again with --schema %[1]s\n", plain.Line(near))
+	fmt.Fprintf(t.Stderr, "note: profile %s is new\n", plain.Line(c.Profile))
+	if near := nearest.Word(c.Profile, known); near != "" {
+		fmt.Fprintf(t.Stderr, "hint: did you mean the existing profile %[1]s? Then remove the server, and add it again with --schema %[1]s\n", plain.Line(near))
 	}
 }
 
 // failed explains why the server was not added.
 func (c *addCmd) failed(err error) error {
-	if schema, ok := errors.AsType[*edit.UnknownSchemaError](err); ok && c.Schema == "" {
-		return usageError{withHint(fmt.Errorf("%s has no schema %q", c.Path, schema.Name), "choose one with --schema: %s", strings.Join(schema.Known, ", "))}
+	if profile, ok := errors.AsType[*edit.UnknownProfileError](err); ok && c.Profile == "" {
+		return usageError{withHint(fmt.Errorf("%s has no profile %q", c.Path, profile.Name), "choose one with --schema: %s", strings.Join(profile.Known, ", "))}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return usageError{withHint(fmt.Errorf("%s cannot be created: its folder does not exist", c.Path), "check the path, or make the folder first")}
@@ -112,14 +112,14 @@ func (c *addCmd) failed(err error) error {
 
 // add adds or replaces the server.
 func (c *addCmd) add(e *edit.Editor, server []byte) error {
-	if c.Schema != "" {
-		if err := e.AddSchema(c.Schema); err != nil {
+	if c.Profile != "" {
+		if err := e.AddProfile(c.Profile); err != nil {
 			return err
 		}
 	}
-	err := e.Add(c.Schema, c.Name, server)
+	err := e.Add(c.Profile, c.Name, server)
 	if errors.As(err, new(*edit.ExistsError)) && c.Force {
-		return e.Replace(c.Schema, c.Name, server)
+		return e.Replace(c.Profile, c.Name, server)
 	}
 	return err
 }
@@ -218,7 +218,7 @@ func (c *addCmd) warnOfSecrets(t *invocation) error {
 	for i := range file.Profiles {
 		p := &file.Profiles[i]
 		for _, u := range p.All() {
-			isAdded := u.Name == c.Name && p.Name == cmp.Or(c.Schema, "default")
+			isAdded := u.Name == c.Name && p.Name == cmp.Or(c.Profile, "default")
 			if places := u.LiteralSecrets(); isAdded && len(places) > 0 {
 				fmt.Fprintf(t.Stderr, "hint: the file now has what looks like a secret (%s); to keep it out, write a reference in single quotes: '${NAME}', or '${keyring:NAME}' after mcpx secret set NAME\n", strings.Join(places, ", "))
 			}

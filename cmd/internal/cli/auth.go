@@ -33,8 +33,8 @@ type authCmd struct {
 // authTarget is embedded by the commands about the sign-in of one server.
 type authTarget struct {
 	configFile
-	Server string `arg:"" help:"Name of the server. Leave it out if you give the server's URL."`
-	Schema string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
+	Server  string `arg:"" help:"Name of the server. Leave it out if you give the server's URL."`
+	Profile string `name:"schema" default:"default" env:"MCPX_SCHEMA" help:"The profile of the config to use (${default})."`
 }
 
 // signing is the sign-in that a command is about.
@@ -51,13 +51,13 @@ func (c *authTarget) find(t *invocation) (*signing, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := file.Profile(c.Schema)
+	p, err := file.Profile(c.Profile)
 	if err != nil {
 		return nil, usageError{err}
 	}
 	i := slices.IndexFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name == c.Server })
 	if i < 0 {
-		missing := &edit.UnknownServerError{Schema: p.Name, Name: c.Server}
+		missing := &edit.UnknownServerError{Profile: p.Name, Name: c.Server}
 		for _, u := range p.Upstreams {
 			missing.Known = append(missing.Known, u.Name)
 		}
@@ -135,8 +135,8 @@ func (c *logoutCmd) Run(t *invocation) error {
 
 type authStatusCmd struct {
 	configFile
-	Schema string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
-	JSON   bool   `help:"Print the list as JSON."`
+	Profile string `name:"schema" default:"default" env:"MCPX_SCHEMA" help:"The profile of the config to use (${default})."`
+	JSON    bool   `help:"Print the list as JSON."`
 }
 
 func (authStatusCmd) Help() string {
@@ -156,7 +156,7 @@ type authStatus struct {
 	Scopes  []string  `json:"scopes,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`
 	Renews  bool      `json:"renews,omitempty"`
-	Store   string    `json:"store,omitempty"`
+	Place   string    `json:"store,omitempty"`
 }
 
 // The states of auth status. A server without tokens may not need any.
@@ -172,7 +172,7 @@ func (c *authStatusCmd) Run(t *invocation) error {
 	if err != nil {
 		return err
 	}
-	p, err := file.Profile(c.Schema)
+	p, err := file.Profile(c.Profile)
 	if err != nil {
 		return usageError{err}
 	}
@@ -218,7 +218,7 @@ func statusOf(ctx context.Context, accounts *signin.Accounts, u *config.Upstream
 		s.State = stateSignedIn
 	}
 	s.Account, s.Issuer, s.Scopes, s.Expires = got.Account, got.Issuer, got.Scopes, got.Expires
-	s.Renews, s.Store = got.Renews, got.Store
+	s.Renews, s.Place = got.Renews, got.Place
 	return s
 }
 
@@ -238,7 +238,7 @@ func (s authStatus) row(now time.Time) []terminal.Cell {
 		expires = "in " + s.Expires.Sub(now).Round(time.Minute).String()
 	}
 	return []terminal.Cell{{Text: s.Server, Style: ansi.Cyan}, state, {Text: cmp.Or(s.Account, terminal.None)}, {Text: cmp.Or(expires, terminal.None)},
-		{Text: cmp.Or(strings.Join(s.Scopes, " "), terminal.None)}, {Text: cmp.Or(s.Issuer, terminal.None)}, {Text: cmp.Or(s.Store, terminal.None)}}
+		{Text: cmp.Or(strings.Join(s.Scopes, " "), terminal.None)}, {Text: cmp.Or(s.Issuer, terminal.None)}, {Text: cmp.Or(s.Place, terminal.None)}}
 }
 
 // loginCmd signs in to a server.

@@ -19,7 +19,7 @@ import (
 type checkCmd struct {
 	configFile
 	adHocFlags
-	Schema   string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema; without it, every enabled schema."`
+	Profile  string `name:"schema" env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this profile; without it, every enabled profile."`
 	JSON     bool   `help:"Print the report as JSON."`
 	Locked   bool   `help:"Compare the servers with mcpx.lock, for CI."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
@@ -30,7 +30,7 @@ func (checkCmd) Help() string {
 
 Examples:
   mcpx check                            the default config
-  mcpx check mcpx.json --schema work    one schema of it
+  mcpx check mcpx.json --schema work    one profile of it
   mcpx check mcpx.json --json | jq -r '.servers[] | select(.state != "ready") | .name'
   mcpx check --locked
 
@@ -44,12 +44,12 @@ type checkReport struct {
 	Failed  int             `json:"failed"`
 	Servers []checkedServer `json:"servers"`
 
-	hasSchemas bool // the servers are of several schemas
+	hasProfiles bool // the servers are of several profiles
 }
 
 // checkedServer is the report of one server.
 type checkedServer struct {
-	Schema    string   `json:"schema"`
+	Profile   string   `json:"schema"`
 	Name      string   `json:"name"`
 	State     string   `json:"state"`
 	Transport string   `json:"transport"`
@@ -77,7 +77,7 @@ func (c *checkCmd) Run(t *invocation) error {
 	if err != nil {
 		return err
 	}
-	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
+	return t.connect(file, c.Profile, func(lists []app.ToolLists) error {
 		r := newCheckReport(lists)
 		if c.JSON {
 			_ = t.Encode(r)
@@ -94,10 +94,10 @@ func (c *checkCmd) Run(t *invocation) error {
 	})
 }
 
-// connect starts the servers of a schema, or of all enabled schemas if the name is
+// connect starts the servers of a profile, or of all enabled profiles if the name is
 // empty. It calls use once every server is ready or has failed.
-func (t *invocation) connect(file *config.Config, schema string, use func(lists []app.ToolLists) error) error {
-	a, line, err := t.newApp(file, schema)
+func (t *invocation) connect(file *config.Config, profile string, use func(lists []app.ToolLists) error) error {
+	a, line, err := t.newApp(file, profile)
 	if err != nil {
 		return err
 	}
@@ -113,11 +113,11 @@ func (t *invocation) connect(file *config.Config, schema string, use func(lists 
 
 // newCheckReport returns the report of all servers.
 func newCheckReport(all []app.ToolLists) checkReport {
-	r := checkReport{Servers: []checkedServer{}, hasSchemas: len(all) > 1}
+	r := checkReport{Servers: []checkedServer{}, hasProfiles: len(all) > 1}
 	for _, lists := range all {
 		for i, u := range lists.Upstreams {
 			s := checked(u, &lists.Profile.Upstreams[i])
-			s.Schema = lists.Profile.Name
+			s.Profile = lists.Profile.Name
 			r.Servers = append(r.Servers, s)
 			if s.ready() {
 				r.Ready++
@@ -158,11 +158,11 @@ func (r checkReport) print(t *invocation) {
 		fmt.Fprintln(t.Stdout, "no servers are enabled")
 		return
 	}
-	list := t.Table("schema", "server", "state", "transport", "tools", "tokens", "start-up", "reason")
+	list := t.Table("profile", "server", "state", "transport", "tools", "tokens", "start-up", "reason")
 	for _, s := range r.Servers {
 		list.Add(s.row()...)
 	}
-	if !r.hasSchemas {
+	if !r.hasProfiles {
 		list.DropFirst()
 	}
 	list.Print(t.Stdout)
@@ -185,7 +185,7 @@ func (s checkedServer) row() []terminal.Cell {
 		state.Style, figure = ansi.Green, func(text string) terminal.Cell { return terminal.Cell{Text: text, Right: true} }
 	}
 	return []terminal.Cell{
-		{Text: s.Schema}, {Text: s.Name, Style: ansi.Cyan}, state, {Text: s.Transport},
+		{Text: s.Profile}, {Text: s.Name, Style: ansi.Cyan}, state, {Text: s.Transport},
 		figure(plain.Number(s.Tools)), figure(plain.Number(s.Tokens)), figure(took(s.StartupMS)), {Text: s.Reason},
 	}
 }

@@ -181,13 +181,13 @@ func warn(stderr io.Writer, warnings []jsonc.Problem) {
 const description = `mcpx sits between an agent and many MCP servers. The agent sees two tools, inspect and exec, however
 many servers there are.
 
-A schema is a named group of servers in the config file. A file that lists servers directly has one,
-"default".`
+A profile is a named group of servers ("schemas" or "profiles" in the config file). A file that lists
+servers directly has one, "default".`
 
 const examples = `Examples:
   mcpx                                        serve your default config on stdin and stdout
-  mcpx config.json --schema work              serve one schema of a file on stdin and stdout
-  mcpx config.json --port 8000                serve every schema over HTTP: http://127.0.0.1:8000/mcp
+  mcpx config.json --schema work              serve one profile of a file on stdin and stdout
+  mcpx config.json --port 8000                serve every profile over HTTP: http://127.0.0.1:8000/mcp
   mcpx import --output config.json            create a config from your MCP clients' configs
   mcpx check config.json                      show which servers work, and how to fix the others
   mcpx inspect time                           show the tools of the server "time"

@@ -129,7 +129,7 @@ func (l *commandLine) next(word string) (found []suggestion) {
 	return append(found, suggestion{executor.Builtin, "the built-in tools"})
 }
 
-// profiles returns the schemas of the config, none if it cannot be read. Nothing is started.
+// profiles returns the profiles of the config, none if it cannot be read. Nothing is started.
 func (l *commandLine) profiles() []config.Profile {
 	c, err := app.LoadConfig(l.config)
 	if err != nil {

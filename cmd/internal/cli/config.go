@@ -34,7 +34,7 @@ type configFile struct {
 
 type configCheckCmd struct {
 	configFile
-	JSON bool `help:"Print the problems, schemas and servers as JSON."`
+	JSON bool `help:"Print the problems, profiles and servers as JSON."`
 }
 
 // configReport is the output of config check --json.
@@ -42,10 +42,10 @@ type configReport struct {
 	File     string          `json:"file,omitempty"`
 	Problems []jsonc.Problem `json:"problems"`
 	Warnings []jsonc.Problem `json:"warnings"`
-	Schemas  []configSchema  `json:"schemas"`
+	Profiles []configProfile `json:"schemas"`
 }
 
-type configSchema struct {
+type configProfile struct {
 	Name     string         `json:"name"`
 	Enabled  bool           `json:"enabled"`
 	Expose   string         `json:"expose"`
@@ -69,7 +69,7 @@ func (c *configCheckCmd) Run(t *invocation) error {
 	warn(t.Stderr, file.Warnings)
 	for i := range file.Profiles {
 		p := &file.Profiles[i]
-		fmt.Fprintf(t.Stdout, "%s: schema %q, %s\n", file.File, p.Name, summary(p))
+		fmt.Fprintf(t.Stdout, "%s: profile %q, %s\n", file.File, p.Name, summary(p))
 		for _, u := range p.Upstreams {
 			if u.Err != nil {
 				fmt.Fprintf(t.Stderr, "warning: server %q will not start: %v\n", u.Name, u.Err)
@@ -81,7 +81,7 @@ func (c *configCheckCmd) Run(t *invocation) error {
 
 // json prints the report, also of a file with problems.
 func (c *configCheckCmd) json(t *invocation, file *config.Config, err error) error {
-	r := configReport{File: c.Path, Problems: []jsonc.Problem{}, Warnings: []jsonc.Problem{}, Schemas: []configSchema{}}
+	r := configReport{File: c.Path, Problems: []jsonc.Problem{}, Warnings: []jsonc.Problem{}, Profiles: []configProfile{}}
 	var wrong *jsonc.Error
 	switch {
 	case errors.As(err, &wrong):
@@ -93,7 +93,7 @@ func (c *configCheckCmd) json(t *invocation, file *config.Config, err error) err
 	}
 	r.File, r.Warnings = file.File, append(r.Warnings, file.Warnings...)
 	for _, p := range file.Profiles {
-		s := configSchema{Name: p.Name, Enabled: p.Enabled, Expose: string(p.Expose), Servers: []configServer{}, Disabled: append([]string{}, p.Disabled()...)}
+		s := configProfile{Name: p.Name, Enabled: p.Enabled, Expose: string(p.Expose), Servers: []configServer{}, Disabled: append([]string{}, p.Disabled()...)}
 		for _, u := range p.Upstreams {
 			server := configServer{Name: u.Name}
 			if u.Err != nil {
@@ -101,7 +101,7 @@ func (c *configCheckCmd) json(t *invocation, file *config.Config, err error) err
 			}
 			s.Servers = append(s.Servers, server)
 		}
-		r.Schemas = append(r.Schemas, s)
+		r.Profiles = append(r.Profiles, s)
 	}
 	return t.Encode(r)
 }
@@ -122,7 +122,7 @@ func (c *configShowCmd) Run(t *invocation) error {
 	return t.Printf("%s", file.Show())
 }
 
-// summary describes a schema in a few words.
+// summary describes a profile in a few words.
 func summary(p *config.Profile) string {
 	names := make([]string, len(p.Upstreams))
 	for i, u := range p.Upstreams {

@@ -109,9 +109,9 @@ func TestElicitationLeavesOut(t *testing.T) {
 	}
 }
 
-// TestWithdrawnQuestions: what a person writes answers the question that is asked
+// TestCanceledQuestions: what a person writes answers the question that is asked
 // then, never one from before.
-func TestWithdrawnQuestions(t *testing.T) {
+func TestCanceledQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stdin, keyboard := io.Pipe()
 		c := &caller{status: terminal.NewStatus(io.Discard), out: io.Discard, in: terminal.NewLines(stdin)}
@@ -131,20 +131,20 @@ func TestWithdrawnQuestions(t *testing.T) {
 			go func() { _, _ = io.WriteString(keyboard, text) }()
 			synctest.Wait()
 		}
-		ctx, withdraw := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		first := ask(ctx)
-		withdraw()
+		cancel()
 		if got := <-first; got != context.Canceled.Error() {
-			t.Errorf("the question that was withdrawn got %s", got)
+			t.Errorf("the question that was canceled got %s", got)
 		}
 		second := ask(t.Context())
 		write("Ann\n")
 		if got, want := <-second, `{"action":"accept","content":{"name":"Ann"}}`; got != want {
 			t.Errorf("the one after it got %s, want %s", got, want)
 		}
-		ctx, withdraw = context.WithCancel(t.Context())
+		ctx, cancel = context.WithCancel(t.Context())
 		third := ask(ctx)
-		withdraw()
+		cancel()
 		<-third
 		write("too late\n")
 		fourth := ask(t.Context())

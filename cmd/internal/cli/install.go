@@ -22,13 +22,13 @@ import (
 
 // installCmd adds mcpx to the config of an MCP client.
 type installCmd struct {
-	Client string `arg:"" help:"claude-desktop, claude-code, cursor, vscode, windsurf or codex."`
-	Config string `placeholder:"FILE" help:"Config file for the client. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
-	Schema string `placeholder:"NAME" help:"The schema for the client (default)."`
-	Name   string `default:"mcpx" placeholder:"NAME" help:"Name of mcpx in the client's config (${default})."`
-	Move   bool   `xor:"change" help:"Also move the client's other servers to the config of mcpx."`
-	Remove bool   `xor:"change" help:"Remove mcpx from the client's config."`
-	DryRun bool   `help:"Only show the change."`
+	Client  string `arg:"" help:"claude-desktop, claude-code, cursor, vscode, windsurf or codex."`
+	Config  string `placeholder:"FILE" help:"Config file for the client. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
+	Profile string `name:"schema" placeholder:"NAME" help:"The profile for the client (default)."`
+	Name    string `default:"mcpx" placeholder:"NAME" help:"Name of mcpx in the client's config (${default})."`
+	Move    bool   `xor:"change" help:"Also move the client's other servers to the config of mcpx."`
+	Remove  bool   `xor:"change" help:"Remove mcpx from the client's config."`
+	DryRun  bool   `help:"Only show the change."`
 }
 
 func (installCmd) Help() string {
@@ -70,7 +70,7 @@ func (c *installCmd) Run(t *invocation) error {
 	if err != nil {
 		return err
 	}
-	m := &move{schema: c.Schema, path: entry.Args[0], place: place, text: before, own: entry.Command}
+	m := &move{profile: c.Profile, path: entry.Args[0], place: place, text: before, own: entry.Command}
 	if c.Move {
 		if err := m.plan(t); err != nil {
 			return err
@@ -91,14 +91,14 @@ func noteMoved(t *invocation, change *clients.Change) {
 	if len(change.Args) == 0 {
 		return
 	}
-	path, schema := change.Args[0], ""
+	path, profile := change.Args[0], ""
 	if i := slices.Index(change.Args, "--schema"); i >= 0 && i+1 < len(change.Args) {
-		schema = change.Args[i+1]
+		profile = change.Args[i+1]
 	}
 	text, _ := readIfExists(path) // the note is only advice
 	var lost []string
 	_, err := edit.Text(app.ConfigHooks(), path, text, func(e *edit.Editor) error {
-		names, _, err := e.Servers(schema)
+		names, _, err := e.Servers(profile)
 		lost = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(change.Servers, name) })
 		return err
 	})
@@ -142,8 +142,8 @@ func (c *installCmd) entry(t *invocation) (clients.Entry, error) {
 	if t.isHTTP {
 		args = append(args, "--stdio")
 	}
-	if c.Schema != "" {
-		args = append(args, "--schema", c.Schema)
+	if c.Profile != "" {
+		args = append(args, "--schema", c.Profile)
 	}
 	return clients.Entry{Name: c.Name, Command: program, Args: args}, nil
 }
@@ -177,18 +177,18 @@ func (c *installCmd) configFile(t *invocation) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := file.Profile(cmp.Or(c.Schema, "default")); err != nil {
-		return "", usageError{withHint(err, "choose a schema with --schema")}
+	if _, err := file.Profile(cmp.Or(c.Profile, "default")); err != nil {
+		return "", usageError{withHint(err, "choose a profile with --schema")}
 	}
 	return absolute, nil
 }
 
 // move moves the servers of a client's config into the config of mcpx.
 type move struct {
-	schema, path string        // of mcpx
-	place        clients.Place // of the client
-	text         []byte        // the client's config
-	own          string        // the command of mcpx itself
+	profile, path string        // of mcpx
+	place         clients.Place // of the client
+	text          []byte        // the client's config
+	own           string        // the command of mcpx itself
 
 	taken []string // the names of the servers in the client's config
 	notes []string
@@ -222,7 +222,7 @@ func (m *move) write() error {
 
 // edit adds the servers that the config of mcpx does not have.
 func (m *move) edit(e *edit.Editor) error {
-	names, servers, err := e.Servers(m.schema)
+	names, servers, err := e.Servers(m.profile)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (m *move) edit(e *edit.Editor) error {
 		return clientError(err, m.place)
 	}
 	m.notes = found.Notes
-	return found.AddTo(e, m.schema)
+	return found.AddTo(e, m.profile)
 }
 
 // finish shows a change and writes it.

@@ -19,7 +19,7 @@ type pinCmd struct {
 	configFile
 	Server   []string `arg:"" optional:"" name:"server" help:"Names of servers. Without any, all servers of the config."`
 	Diff     bool     `help:"Only show what has changed."`
-	Schema   string   `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema; without it, every enabled schema."`
+	Profile  string   `name:"schema" env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this profile; without it, every enabled profile."`
 	LogLevel string   `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }
 
@@ -50,7 +50,7 @@ func (c *pinCmd) Run(t *invocation) error {
 	if err := c.selectServers(file); err != nil {
 		return err
 	}
-	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
+	return t.connect(file, c.Profile, func(lists []app.ToolLists) error {
 		offers := newOffers(lists)
 		if err := c.review(t, file, old, offers); err != nil {
 			return err
@@ -64,7 +64,7 @@ func (c *pinCmd) selectServers(file *config.Config) error {
 	var known []string
 	for i := range file.Profiles {
 		p := &file.Profiles[i]
-		if c.Schema != "" && c.Schema != p.Name {
+		if c.Profile != "" && c.Profile != p.Name {
 			continue
 		}
 		p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool {

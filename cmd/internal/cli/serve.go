@@ -17,9 +17,9 @@ import (
 // serveCmd serves one client on stdin and stdout, or any number over HTTP.
 type serveCmd struct {
 	configFile
-	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The schema to serve. Default: \"default\" on stdin and stdout, every enabled schema over HTTP."`
-	Stdio  bool   `xor:"front" help:"Serve on stdin and stdout (the default of mcpx)."`
-	HTTP   bool   `xor:"front" name:"http" help:"Serve over HTTP (the default of mcpx-sse, and with --port or --host)."`
+	Profile string `name:"schema" env:"MCPX_SCHEMA" placeholder:"NAME" help:"The profile to serve. Default: \"default\" on stdin and stdout, every enabled profile over HTTP."`
+	Stdio   bool   `xor:"front" help:"Serve on stdin and stdout (the default of mcpx)."`
+	HTTP    bool   `xor:"front" name:"http" help:"Serve over HTTP (the default of mcpx-sse, and with --port or --host)."`
 	httpFlags
 	Expose string `enum:"lazy,flat," default:"" env:"MCPX_EXPOSE" placeholder:"HOW" help:"lazy: the tools inspect and exec. flat: every tool as Server__tool."`
 	logFlags
@@ -28,7 +28,7 @@ type serveCmd struct {
 func (serveCmd) Help() string {
 	return `Examples:
   mcpx mcpx.json                            on stdin and stdout, as an MCP client starts it
-  mcpx mcpx.json --schema work              another schema of the file
+  mcpx mcpx.json --schema work              another profile of the file
   mcpx mcpx.json --expose flat              every tool by its name, instead of inspect and exec
   mcpx-sse mcpx.json --port 8000            over HTTP: http://127.0.0.1:8000/mcp
   mcpx-sse mcpx.json --host 0.0.0.0 --token-file token.txt`
@@ -106,7 +106,7 @@ func (c *serveCmd) Run(t *invocation, k *kong.Context) error {
 	if err := c.check(file); err != nil {
 		return usageError{err}
 	}
-	a, err := app.New(file, c.Schema, t.Stderr)
+	a, err := app.New(file, c.Profile, t.Stderr)
 	if err != nil {
 		return usageError{err}
 	}
@@ -144,13 +144,13 @@ func (c *serveCmd) load(t *invocation) (*config.Config, error) {
 }
 
 // check returns why the config cannot be served as the flags say. On stdin and stdout it
-// sets the schema to serve.
+// sets the profile to serve.
 func (c *serveCmd) check(file *config.Config) error {
 	if c.HTTP {
 		return app.CheckBind(file)
 	}
-	c.Schema = cmp.Or(c.Schema, "default")
-	if _, err := file.Profile(c.Schema); err != nil {
+	c.Profile = cmp.Or(c.Profile, "default")
+	if _, err := file.Profile(c.Profile); err != nil {
 		return fmt.Errorf("%w\nexample: mcpx %s --schema %s", err, file.File, file.Profiles[0].Name)
 	}
 	return nil

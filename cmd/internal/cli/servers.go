@@ -24,8 +24,8 @@ import (
 // listCmd lists the servers of a config. It starts nothing.
 type listCmd struct {
 	configFile
-	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema; without it, every schema."`
-	JSON   bool   `help:"Print the list as JSON."`
+	Profile string `name:"schema" env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this profile; without it, every profile."`
+	JSON    bool   `help:"Print the list as JSON."`
 }
 
 func (listCmd) Help() string {
@@ -33,7 +33,7 @@ func (listCmd) Help() string {
 
 Examples:
   mcpx list                             the servers of the default config
-  mcpx list mcpx.json --schema work     one schema of it
+  mcpx list mcpx.json --schema work     one profile of it
   mcpx list mcpx.json --json | jq -r '.servers[] | select(.enabled) | .name'`
 }
 
@@ -42,20 +42,20 @@ type serverList struct {
 	File    string         `json:"file"`
 	Servers []listedServer `json:"servers"`
 
-	hasSchemas bool // the servers are of several schemas
+	hasProfiles bool // the servers are of several profiles
 }
 
 // listedServer is a server of the file.
 type listedServer struct {
-	Schema        string   `json:"schema"`
-	SchemaEnabled bool     `json:"schema_enabled"`
-	Name          string   `json:"name"`
-	Enabled       bool     `json:"enabled"`
-	Transport     string   `json:"transport"`
-	Command       string   `json:"command,omitempty"`
-	Args          []string `json:"args,omitempty"`
-	URL           string   `json:"url,omitempty"`
-	Description   string   `json:"description,omitempty"`
+	Profile        string   `json:"schema"`
+	ProfileEnabled bool     `json:"schema_enabled"`
+	Name           string   `json:"name"`
+	Enabled        bool     `json:"enabled"`
+	Transport      string   `json:"transport"`
+	Command        string   `json:"command,omitempty"`
+	Args           []string `json:"args,omitempty"`
+	URL            string   `json:"url,omitempty"`
+	Description    string   `json:"description,omitempty"`
 }
 
 func (c *listCmd) Run(t *invocation) error {
@@ -64,20 +64,20 @@ func (c *listCmd) Run(t *invocation) error {
 		return err
 	}
 	warn(t.Stderr, file.Warnings)
-	list := serverList{File: file.File, Servers: []listedServer{}, hasSchemas: len(file.Profiles) > 1 && c.Schema == ""}
+	list := serverList{File: file.File, Servers: []listedServer{}, hasProfiles: len(file.Profiles) > 1 && c.Profile == ""}
 	var names []string
 	for i := range file.Profiles {
 		p := &file.Profiles[i]
 		names = append(names, p.Name)
 		for _, u := range p.All() {
-			if c.Schema == "" || c.Schema == p.Name {
+			if c.Profile == "" || c.Profile == p.Name {
 				list.Servers = append(list.Servers, listed(p, &u))
 			}
 		}
 	}
 	switch {
-	case c.Schema != "" && !slices.Contains(names, c.Schema):
-		return usageError{unknownSchema(&edit.UnknownSchemaError{Name: c.Schema, Known: names}, file.File)}
+	case c.Profile != "" && !slices.Contains(names, c.Profile):
+		return usageError{unknownProfile(&edit.UnknownProfileError{Name: c.Profile, Known: names}, file.File)}
 	case c.JSON:
 		return t.Encode(list)
 	}
@@ -88,7 +88,7 @@ func (c *listCmd) Run(t *invocation) error {
 func listed(p *config.Profile, u *config.Upstream) listedServer {
 	public := u.Public()
 	return listedServer{
-		Schema: p.Name, SchemaEnabled: p.Enabled, Name: u.Name, Enabled: !u.Disabled(), Transport: transportOf(u),
+		Profile: p.Name, ProfileEnabled: p.Enabled, Name: u.Name, Enabled: !u.Disabled(), Transport: transportOf(u),
 		Command: public.Command, Args: public.Args, URL: public.URL, Description: u.Description,
 	}
 }
@@ -106,11 +106,11 @@ func (l serverList) print(t *invocation) error {
 	if len(l.Servers) == 0 {
 		return t.Printf("no servers; mcpx add NAME -- COMMAND adds one\n")
 	}
-	list := t.Table("schema", "server", "state", "transport", "command or url", "description")
+	list := t.Table("profile", "server", "state", "transport", "command or url", "description")
 	for _, s := range l.Servers {
 		list.Add(s.row()...)
 	}
-	if !l.hasSchemas {
+	if !l.hasProfiles {
 		list.DropFirst()
 	}
 	list.Print(t.Stdout)
@@ -118,15 +118,15 @@ func (l serverList) print(t *invocation) error {
 }
 
 func (s listedServer) row() []terminal.Cell {
-	schema, state := s.Schema, terminal.Cell{Text: "enabled", Style: ansi.Green}
-	if !s.SchemaEnabled {
-		schema += " (not enabled)"
+	profile, state := s.Profile, terminal.Cell{Text: "enabled", Style: ansi.Green}
+	if !s.ProfileEnabled {
+		profile += " (not enabled)"
 	}
 	if !s.Enabled {
 		state = terminal.Cell{Text: "disabled", Style: ansi.Faint}
 	}
 	target := cmp.Or(s.URL, plain.Shell(append([]string{s.Command}, s.Args...)...))
-	return []terminal.Cell{{Text: schema}, {Text: s.Name, Style: ansi.Cyan}, state, {Text: s.Transport}, {Text: target}, {Text: s.Description}}
+	return []terminal.Cell{{Text: profile}, {Text: s.Name, Style: ansi.Cyan}, state, {Text: s.Transport}, {Text: target}, {Text: s.Description}}
 }
 
 // removeCmd removes a server from the config.
@@ -138,7 +138,7 @@ func (removeCmd) Help() string {
 Examples:
   mcpx remove time                     from the default config
   mcpx remove mcpx.json time           from this one
-  mcpx remove time --schema work       from another schema of it`
+  mcpx remove time --schema work       from another profile of it`
 }
 
 func (c *removeCmd) Run(t *invocation) error {
@@ -187,13 +187,13 @@ func (c *disableCmd) Run(t *invocation) error {
 // serverEdit is embedded by the commands that change one server of a config.
 type serverEdit struct {
 	configFile
-	Server string `arg:"" help:"Name of the server."`
-	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The server's schema (default)."`
+	Server  string `arg:"" help:"Name of the server."`
+	Profile string `name:"schema" env:"MCPX_SCHEMA" placeholder:"NAME" help:"The server's profile (default)."`
 }
 
 // edit changes the server and prints done, a format for its name and the file.
-func (c *serverEdit) edit(t *invocation, done string, change func(e *edit.Editor, schema, name string) error) (changed bool, err error) {
-	result, err := edit.File(app.ConfigHooks(), c.Path, 0, func(e *edit.Editor) error { return change(e, c.Schema, c.Server) })
+func (c *serverEdit) edit(t *invocation, done string, change func(e *edit.Editor, profile, name string) error) (changed bool, err error) {
+	result, err := edit.File(app.ConfigHooks(), c.Path, 0, func(e *edit.Editor) error { return change(e, c.Profile, c.Server) })
 	if err != nil {
 		return false, editError(err, c.Path)
 	}
@@ -210,8 +210,8 @@ func editError(err error, path string) error {
 	if server, ok := errors.AsType[*edit.UnknownServerError](err); ok {
 		return unknownServer(server, path)
 	}
-	if schema, ok := errors.AsType[*edit.UnknownSchemaError](err); ok {
-		return usageError{unknownSchema(schema, path)}
+	if profile, ok := errors.AsType[*edit.UnknownProfileError](err); ok {
+		return usageError{unknownProfile(profile, path)}
 	}
 	switch {
 	case errors.As(err, new(*jsonc.Error)):
@@ -243,22 +243,22 @@ func unknownServer(err *edit.UnknownServerError, path string) error {
 	near := nearest.Word(err.Name, err.Known)
 	switch {
 	case len(err.Elsewhere) > 0:
-		return withHint(text, "schema %s has it: --schema %s", err.Elsewhere[0], plain.Shell(err.Elsewhere[0]))
+		return withHint(text, "profile %s has it: --schema %s", err.Elsewhere[0], plain.Shell(err.Elsewhere[0]))
 	case near != "":
 		return withHint(text, "did you mean %s?", near)
 	case len(err.Known) > 0:
 		return withHint(text, "servers: %s", strings.Join(err.Known, ", "))
 	}
-	return withHint(text, "schema %s has no servers", err.Schema)
+	return withHint(text, "profile %s has no servers", err.Profile)
 }
 
-// unknownSchema adds the existing schemas to the error.
-func unknownSchema(err *edit.UnknownSchemaError, path string) error {
+// unknownProfile adds the existing profiles to the error.
+func unknownProfile(err *edit.UnknownProfileError, path string) error {
 	text := fmt.Errorf("%w in %s", err, path)
 	if err.Only {
-		return withHint(text, `the file lists its servers directly, so its only schema is "default"; put them below "schemas" to have several`)
+		return withHint(text, `the file lists its servers directly, so its only profile is "default"; put them below "profiles" to have several`)
 	}
-	return withHint(text, "schemas: %s", strings.Join(err.Known, ", "))
+	return withHint(text, "profiles: %s", strings.Join(err.Known, ", "))
 }
 
 // connectOnce connects to the server and prints what check would say. A server that fails is
@@ -269,14 +269,14 @@ func (c *serverEdit) connectOnce(t *invocation) error {
 		return err
 	}
 	file.ForOneCommand("error")
-	schema := cmp.Or(c.Schema, "default")
-	p, err := file.Profile(schema)
+	profile := cmp.Or(c.Profile, "default")
+	p, err := file.Profile(profile)
 	if err != nil {
-		_, err = fmt.Fprintf(t.Stderr, "warning: %s was not started: schema %s is not enabled\n", c.Server, schema)
+		_, err = fmt.Fprintf(t.Stderr, "warning: %s was not started: profile %s is not enabled\n", c.Server, profile)
 		return err
 	}
 	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != c.Server })
-	return t.connect(file, schema, func(lists []app.ToolLists) error {
+	return t.connect(file, profile, func(lists []app.ToolLists) error {
 		r := newCheckReport(lists)
 		r.print(t)
 		if r.Failed > 0 {

@@ -23,7 +23,7 @@ type target struct {
 	configFile
 	Server string `arg:"" help:"Name of a server, or mcpx for the built-in one. Leave it out if you give the server's URL or, after --, its command."`
 	adHocFlags
-	Schema   string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
+	Profile  string `name:"schema" default:"default" env:"MCPX_SCHEMA" help:"The profile of the config to use (${default})."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 
 	startAll bool // start all servers for the built-in one
@@ -45,12 +45,12 @@ func (c *target) with(t *invocation, use func(ctx context.Context, s *talk) erro
 	if t.adhoc == nil {
 		file.ReadLock()
 	}
-	p, err := file.Profile(c.Schema)
+	p, err := file.Profile(c.Profile)
 	if err != nil {
 		return usageError{err}
 	}
 	c.startOnly(p)
-	a, line, err := t.newApp(file, c.Schema)
+	a, line, err := t.newApp(file, c.Profile)
 	if err != nil {
 		return err
 	}
@@ -77,15 +77,15 @@ func (c *target) with(t *invocation, use func(ctx context.Context, s *talk) erro
 	})
 }
 
-// unknown adds advice to the error of a server that the schema does not have or has
-// disabled: how to enable it, the schema that has it, or else which file was read.
+// unknown adds advice to the error of a server that the profile does not have or has
+// disabled: how to enable it, the profile that has it, or else which file was read.
 func (c *target) unknown(err error, file *config.Config) error {
 	for _, p := range file.Profiles {
-		if p.Name == c.Schema && slices.Contains(p.Disabled(), c.Server) {
-			return withHint(err, "enable it: mcpx enable %s --schema %s", plain.Shell(c.Path, c.Server), plain.Shell(c.Schema))
+		if p.Name == c.Profile && slices.Contains(p.Disabled(), c.Server) {
+			return withHint(err, "enable it: mcpx enable %s --schema %s", plain.Shell(c.Path, c.Server), plain.Shell(c.Profile))
 		}
 		if p.Enabled && slices.ContainsFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name == c.Server }) {
-			return withHint(err, "schema %s has it: --schema %s", p.Name, plain.Shell(p.Name))
+			return withHint(err, "profile %s has it: --schema %s", p.Name, plain.Shell(p.Name))
 		}
 	}
 	return withHint(err, "the config is %s", file.File)
@@ -115,9 +115,9 @@ func (c *target) startOnly(p *config.Profile) {
 
 // newApp puts the parts together for a command that runs once. The log and the warnings are
 // written through the status line, to stderr.
-func (t *invocation) newApp(file *config.Config, schema string) (*app.App, *terminal.Status, error) {
+func (t *invocation) newApp(file *config.Config, profile string) (*app.App, *terminal.Status, error) {
 	line := terminal.NewStatus(t.Stderr)
-	a, err := app.New(file, schema, line)
+	a, err := app.New(file, profile, line)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}

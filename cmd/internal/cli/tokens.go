@@ -16,7 +16,7 @@ import (
 type tokensCmd struct {
 	configFile
 	adHocFlags
-	Schema   string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to count (${default})."`
+	Profile  string `name:"schema" default:"default" env:"MCPX_SCHEMA" help:"The profile of the config to count (${default})."`
 	JSON     bool   `help:"Print the figures as JSON."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }
@@ -41,7 +41,7 @@ type serverTokens struct {
 func (tokensCmd) Help() string {
 	return `Examples:
   mcpx tokens mcpx.json                   a bar for each server, and what mcpx saves
-  mcpx tokens mcpx.json --schema work     another schema of the file
+  mcpx tokens mcpx.json --schema work     another profile of the file
   mcpx tokens mcpx.json --json | jq .saved`
 }
 
@@ -50,7 +50,7 @@ func (c *tokensCmd) Run(t *invocation) error {
 	if err != nil {
 		return err
 	}
-	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
+	return t.connect(file, c.Profile, func(lists []app.ToolLists) error {
 		report := count(lists[0])
 		if c.JSON {
 			return t.Encode(report)

@@ -37,10 +37,10 @@ func (c *Collection) Know(name string, raw []byte) {
 	c.known = len(c.servers)
 }
 
-// AddTo adds the servers to a schema of mcpx's config, without those that it has already.
-func (c *Collection) AddTo(e *edit.Editor, schema string) error {
+// AddTo adds the servers to a profile of mcpx's config, without those that it has already.
+func (c *Collection) AddTo(e *edit.Editor, profile string) error {
 	for _, s := range c.servers[c.known:] {
-		if err := e.Add(schema, s.name, s.raw); err != nil {
+		if err := e.Add(profile, s.name, s.raw); err != nil {
 			return err
 		}
 	}

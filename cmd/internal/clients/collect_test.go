@@ -181,6 +181,7 @@ func TestWhereServersAre(t *testing.T) {
 		"its setting": `{"editor.x":1,/* here */"mcp":{"servers":{"a":{"command":"x"}}}}`,
 		"array":       `{"mcp_servers":[{"name":"a","command":"x"}]}`,
 		"project":     `{"projects":{"/p":{"mcpServers":{"a":{"command":"x"}}}}}`,
+		"profile":     `{"profiles":{"s":{"mcpServers":{"a":{"command":"x"}}}}}`,
 		"schema":      `{"schemas":{"s":{"mcpServers":{"a":{"command":"x"}}}}}`,
 		"BOM":         "\ufeff" + `{"mcpServers":{"a":{"command":"x"}}}`,
 	} {

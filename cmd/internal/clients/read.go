@@ -11,6 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 
+	"mcpx/config"
 	"mcpx/internal/jsonc"
 	"mcpx/internal/rawjson"
 )
@@ -45,8 +46,10 @@ func read(path string, data []byte, project string) (contents, error) {
 		c.addObject(settings, folder) // Claude Code
 		c.switchOff(folder, rawjson.Get(settings, "disabledMcpServers"))
 	}
-	for _, schema := range rawjson.Members(rawjson.Get(raw, "schemas")) {
-		c.addObject(schema, project) // mcpx itself
+	for _, key := range config.ProfileKeys { // mcpx itself
+		for _, profile := range rawjson.Members(rawjson.Get(raw, key)) {
+			c.addObject(profile, project)
+		}
 	}
 	return c, nil
 }
@@ -77,7 +80,7 @@ func (c *contents) switchOff(project string, names []byte) {
 	}
 }
 
-// isOff reports whether a server is switched off where it is used.
+// isOff reports whether the project disables the server.
 func (c *contents) isOff(project, name string) bool { return c.off[slashed(project)+"\n"+name] }
 
 // switchOffShared notes which servers of a project's .mcp.json are switched off. Claude

@@ -54,7 +54,7 @@ type record struct {
 	Client    string         `json:"client,omitempty"`         // the ID of the client session
 	Program   string         `json:"client_name,omitempty"`    // what the client reports about itself
 	Version   string         `json:"client_version,omitempty"` // of that program
-	Schema    string         `json:"schema"`
+	Profile   string         `json:"schema"`
 	Server    string         `json:"server"`
 	Tool      string         `json:"tool"`      // or the method of another request
 	Arguments map[string]int `json:"arguments"` // bytes by name
@@ -127,7 +127,7 @@ func (a *Audit) Observe(e executor.Event) {
 func (a *Audit) line(e executor.Event) []byte {
 	l := record{
 		Time:   time.Now().UTC().Format(time.RFC3339Nano),
-		Caller: e.Caller, Client: e.Client, Program: e.Program.Name, Version: e.Program.Version, Schema: e.Schema, Server: shortName(e.Server), Tool: shortName(e.Tool),
+		Caller: e.Caller, Client: e.Client, Program: e.Program.Name, Version: e.Program.Version, Profile: e.Profile, Server: shortName(e.Server), Tool: shortName(e.Tool),
 		Arguments: map[string]int{}, Outcome: e.Outcome,
 		MS: float64(e.Took.Microseconds()) / 1000, BytesIn: e.BytesIn, BytesOut: e.BytesOut,
 	}

@@ -22,11 +22,11 @@ func TestAuditLines(t *testing.T) {
 	}
 	call := executor.Event{
 		Program: upstream.Program{Name: "claude-code", Version: "2.0.31"},
-		Caller:  "ci", Client: "http-1", Schema: "default", Server: "files", Tool: "read", Outcome: "ok",
+		Caller:  "ci", Client: "http-1", Profile: "default", Server: "files", Tool: "read", Outcome: "ok",
 		Took: 1500 * time.Microsecond, BytesIn: 23, BytesOut: 9, Arguments: []byte(`{"path":"/top/secret","n":12345678901234567890}`),
 	}
-	read := executor.Event{Schema: "default", Server: "files", Method: "resources/read", Tool: "resources/read file:///top/secret", Outcome: "ok", Arguments: []byte(`{"uri":"file:///top/secret"}`)}
-	odd := executor.Event{Schema: "default", Arguments: []byte(`"secret text"`)}
+	read := executor.Event{Profile: "default", Server: "files", Method: "resources/read", Tool: "resources/read file:///top/secret", Outcome: "ok", Arguments: []byte(`{"uri":"file:///top/secret"}`)}
+	odd := executor.Event{Profile: "default", Arguments: []byte(`"secret text"`)}
 	for _, e := range []executor.Event{call, call, read, odd} {
 		if err := a.write(a.line(e)); err != nil {
 			t.Fatal(err)

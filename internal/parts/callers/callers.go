@@ -1,6 +1,6 @@
 // Package callers adds callers with names to the HTTP front: the holders of the tokens in
 // server.auth, and of the access tokens of an OpenID Connect issuer. It says who a caller is, and
-// which schemas, servers and tools it may use.
+// which profiles, servers and tools it may use.
 //
 // Hooks: access.Callers and the metadata of access.Guard say who sends a request and how to get a
 // token. policy.Rules, in each caller, says what exists for it. The rules are no executor.Gate:
@@ -26,21 +26,21 @@ import (
 
 // Callers are the callers of a config. Its methods may be called concurrently.
 type Callers struct {
-	tokens  []token
-	issuer  *issuer         // nil: there is none
-	schemas func() []string // the names of the schemas that are served
+	tokens   []token
+	issuer   *issuer         // nil: there is none
+	profiles func() []string // the names of the profiles that are served
 }
 
 // New returns the callers of a config, nil if it names none.
-func New(s config.Server, schemas func() []string) *Callers {
-	return newCallers(Section.Of(s.Parts), s.PublicURL, schemas)
+func New(s config.Server, profiles func() []string) *Callers {
+	return newCallers(Section.Of(s.Parts), s.PublicURL, profiles)
 }
 
-func newCallers(settings Settings, public string, schemas func() []string) *Callers {
+func newCallers(settings Settings, public string, profiles func() []string) *Callers {
 	if len(settings.Tokens) == 0 && settings.OIDC.Issuer == "" {
 		return nil
 	}
-	c := &Callers{schemas: schemas}
+	c := &Callers{profiles: profiles}
 	for _, t := range settings.Tokens {
 		caller := &policy.Caller{ID: t.Name, Name: t.Name, Rules: Union(t.Grant)}
 		c.tokens = append(c.tokens, token{sha256.Sum256([]byte(t.Token)), caller, t.expires()})
@@ -78,7 +78,7 @@ func (c *Callers) Find(r *http.Request, text string) (*policy.Caller, *access.Re
 	case known != nil:
 		return known.caller, nil
 	case c.issuer != nil && strings.Count(text, ".") == 2:
-		return c.issuer.find(r.Context(), text, requestedSchema(r.URL.Path, c.schemas()))
+		return c.issuer.find(r.Context(), text, requestedProfile(r.URL.Path, c.profiles()))
 	}
 	return nil, nil
 }
@@ -96,14 +96,14 @@ func (c *Callers) token(text string) (found *token) {
 	return found
 }
 
-// requestedSchema returns the schema that a request is for; "" if it is for none.
-func requestedSchema(path string, schemas []string) string {
+// requestedProfile returns the profile that a request is for; "" if it is for none.
+func requestedProfile(path string, profiles []string) string {
 	for _, route := range []string{"/mcp", "/sse"} {
 		rest, ok := strings.CutPrefix(path, route)
 		switch name := strings.Trim(rest, "/"); {
 		case !ok || rest != "" && rest[0] != '/':
-		case name == "" && len(schemas) == 1:
-			return schemas[0]
+		case name == "" && len(profiles) == 1:
+			return profiles[0]
 		case name == "":
 			return "default"
 		default:
@@ -114,12 +114,12 @@ func requestedSchema(path string, schemas []string) string {
 }
 
 // MissingScope implements access.Callers. Only tokens of the issuer have scopes.
-func (c *Callers) MissingScope(caller *policy.Caller, schema string) string {
+func (c *Callers) MissingScope(caller *policy.Caller, profile string) string {
 	if c.issuer == nil || !strings.Contains(caller.ID, "\x00") {
 		return ""
 	}
 	for _, scope := range c.issuer.config.Scopes {
-		if union([]Grant{scope.Value}).HasSchema(schema) {
+		if union([]Grant{scope.Value}).HasProfile(profile) {
 			return scope.Name
 		}
 	}

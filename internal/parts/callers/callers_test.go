@@ -61,7 +61,7 @@ func whoIs(s Settings) *who {
 	h.callers.Guard(g)
 	h.Handler = g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.last, h.reached = access.CallerOf(r.Context()), true
-		if !g.CheckSchema(w, r, requestedSchema(r.URL.Path, nil)) {
+		if !g.CheckProfile(w, r, requestedProfile(r.URL.Path, nil)) {
 			w.WriteHeader(http.StatusTeapot)
 		}
 	}))
@@ -206,11 +206,11 @@ func TestOIDCCallers(t *testing.T) {
 		{"a scope", callerstest.Claims{"aud": public + "/mcp", "scope": "openid mcp"}, "/mcp", http.StatusTeapot},
 		{"an array of scopes", callerstest.Claims{"aud": []string{"x", public + "/mcp"}, "scp": []string{"mcp"}}, "/mcp", http.StatusTeapot},
 		{"the whole of mcpx", callerstest.Claims{"aud": public, "scope": "mcp"}, "/sse", http.StatusTeapot},
-		{"one schema", callerstest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp/work", http.StatusTeapot},
-		{"another schema", callerstest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp/default", http.StatusUnauthorized},
-		{"another schema without its name", callerstest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp", http.StatusUnauthorized},
-		{"another schema of legacy SSE", callerstest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/sse", http.StatusUnauthorized},
-		{"a schema that no scope grants", callerstest.Claims{"aud": public + "/mcp", "scope": "mcp"}, "/mcp/work", http.StatusForbidden},
+		{"one profile", callerstest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp/work", http.StatusTeapot},
+		{"another profile", callerstest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp/default", http.StatusUnauthorized},
+		{"another profile without its name", callerstest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp", http.StatusUnauthorized},
+		{"another profile of legacy SSE", callerstest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/sse", http.StatusUnauthorized},
+		{"a profile that no scope grants", callerstest.Claims{"aud": public + "/mcp", "scope": "mcp"}, "/mcp/work", http.StatusForbidden},
 		{"no scope at all", callerstest.Claims{"aud": public + "/mcp"}, "/mcp", http.StatusForbidden},
 		{"a claim", callerstest.Claims{"aud": public + "/mcp", "groups": []string{"ops", "dev"}}, "/mcp/work", http.StatusTeapot},
 		{"a claim as text", callerstest.Claims{"aud": public + "/mcp", "groups": "dev"}, "/mcp/work", http.StatusTeapot},
@@ -229,8 +229,8 @@ func TestOIDCCallers(t *testing.T) {
 		t.Errorf("%s, want %s", got.Header.Get("WWW-Authenticate"), want)
 	}
 	h.ask("GET", "/status", i.Token(callerstest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}))
-	if h.last == nil || h.last.Rules.HasSchema("default") || !h.last.Rules.HasSchema("work") {
-		t.Error("the audience of a schema grants another")
+	if h.last == nil || h.last.Rules.HasProfile("default") || !h.last.Rules.HasProfile("work") {
+		t.Error("the audience of a profile grants another")
 	}
 	first := h.last.Rules
 	if h.ask("GET", "/status", i.Token(callerstest.Claims{"sub": "bob", "aud": public + "/mcp/work", "scope": "mcp:work mcp"})); h.last.Rules != first {

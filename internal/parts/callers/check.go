@@ -48,7 +48,7 @@ func checkTokens(f *jsonc.File, elements []jsonc.Node, tokens []Token, serverTok
 }
 
 // warnUnmatched warns about rules that match nothing in the config, such as a server's name
-// without its schema.
+// without its profile.
 func warnUnmatched(f *jsonc.File, auth jsonc.Node, profiles []config.Profile) {
 	listed, _ := auth.Member("tokens")
 	grants := listed.Value.Elements()
@@ -70,7 +70,7 @@ func warnUnmatched(f *jsonc.File, auth jsonc.Node, profiles []config.Profile) {
 	}
 }
 
-// warnRule warns about a rule that matches no schema, or no server of its schemas.
+// warnRule warns about a rule that matches no profile, or no server of its profiles.
 func warnRule(f *jsonc.File, n jsonc.Node, profiles []config.Profile) {
 	if n.Kind() != '"' || checkRule(n.Text()) != nil {
 		return // reported elsewhere
@@ -81,9 +81,9 @@ func warnRule(f *jsonc.File, n jsonc.Node, profiles []config.Profile) {
 	for i, p := range profiles {
 		all[i] = p.Name
 	}
-	chosen := slices.DeleteFunc(slices.Clone(profiles), func(p config.Profile) bool { return !rules.HasSchema(p.Name) })
+	chosen := slices.DeleteFunc(slices.Clone(profiles), func(p config.Profile) bool { return !rules.HasProfile(p.Name) })
 	if len(chosen) == 0 {
-		f.Warn(n, "%q grants nothing: its first part matches no schema; schemas: %s", text, strings.Join(all, ", "))
+		f.Warn(n, "%q grants nothing: its first part matches no profile; profiles: %s", text, strings.Join(all, ", "))
 		return
 	}
 	var servers []string

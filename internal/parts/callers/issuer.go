@@ -32,7 +32,7 @@ type issuer struct {
 	verifier atomic.Pointer[oidc.IDTokenVerifier] // nil until the issuer was reached
 
 	mu    sync.Mutex
-	rules map[string]policy.Rules // by the grants and schemas of a token, so that equal rules are one value
+	rules map[string]policy.Rules // by the grants and profiles of a token, so that equal rules are one value
 }
 
 // algorithms are the signatures that mcpx accepts: with public keys only, so that nobody
@@ -49,8 +49,8 @@ func newIssuer(c OIDC, public string) *issuer {
 }
 
 // find returns the caller that a token is for, or why it is refused in a request for a
-// schema; "": for none.
-func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, *access.Refusal) {
+// profile; "": for none.
+func (i *issuer) find(ctx context.Context, raw, profile string) (*policy.Caller, *access.Refusal) {
 	signed, err := jose.ParseSigned(raw, algorithms)
 	if err != nil || len(signed.Signatures) != 1 { // no keys are needed to see that
 		return nil, i.notSigned()
@@ -75,14 +75,14 @@ func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, 
 	case !isAccessToken(signed.Signatures[0].Protected, token):
 		return nil, access.InvalidToken("the token is not an access token; send the access token of the issuer")
 	}
-	schemas, ok := i.schemas(token.Audience)
-	if !ok || schemas != nil && schema != "" && !slices.Contains(schemas, schema) {
+	profiles, ok := i.profiles(token.Audience)
+	if !ok || profiles != nil && profile != "" && !slices.Contains(profiles, profile) {
 		return nil, access.InvalidToken("the token is for another audience")
 	}
 	return &policy.Caller{
 		ID:    token.Issuer + "\x00" + token.Subject,
 		Name:  token.Issuer + " " + token.Subject,
-		Rules: i.rulesOf(token, schemas),
+		Rules: i.rulesOf(token, profiles),
 	}, nil
 }
 
@@ -143,24 +143,24 @@ func (i *issuer) reach(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	return i.verifier.Load(), err
 }
 
-// schemas returns the schemas that a token is for, nil for all. It reports whether the
+// profiles returns the profiles that a token is for, nil for all. It reports whether the
 // token is for mcpx.
-func (i *issuer) schemas(audience []string) (schemas []string, ok bool) {
+func (i *issuer) profiles(audience []string) (profiles []string, ok bool) {
 	for _, a := range audience {
-		schema, accepted := i.accepts(a)
+		profile, accepted := i.accepts(a)
 		switch {
-		case accepted && schema == "":
+		case accepted && profile == "":
 			return nil, true
 		case accepted:
-			schemas = append(schemas, schema)
+			profiles = append(profiles, profile)
 		}
 	}
-	return schemas, len(schemas) > 0
+	return profiles, len(profiles) > 0
 }
 
-// accepts reports whether an audience is mcpx, and returns the only schema that it is
+// accepts reports whether an audience is mcpx, and returns the only profile that it is
 // valid for; "" if it is valid for all.
-func (i *issuer) accepts(audience string) (schema string, ok bool) {
+func (i *issuer) accepts(audience string) (profile string, ok bool) {
 	if len(i.config.Audience) > 0 {
 		return "", slices.Contains(i.config.Audience, audience)
 	}
@@ -168,9 +168,9 @@ func (i *issuer) accepts(audience string) (schema string, ok bool) {
 	if path == "" || path == "/mcp" {
 		return "", ok
 	}
-	name, isSchema := strings.CutPrefix(path, "/mcp/")
-	schema, err := url.PathUnescape(name)
-	return schema, ok && isSchema && err == nil && schema != "" && !strings.Contains(name, "/")
+	name, isProfile := strings.CutPrefix(path, "/mcp/")
+	profile, err := url.PathUnescape(name)
+	return profile, ok && isProfile && err == nil && profile != "" && !strings.Contains(name, "/")
 }
 
 // maxRules bounds the rules that are kept. There are as many as callers have different
@@ -178,10 +178,10 @@ func (i *issuer) accepts(audience string) (schema string, ok bool) {
 const maxRules = 1000
 
 // rulesOf returns what a token grants.
-func (i *issuer) rulesOf(token *oidc.IDToken, schemas []string) policy.Rules {
+func (i *issuer) rulesOf(token *oidc.IDToken, profiles []string) policy.Rules {
 	grants, key := i.grants(token)
-	slices.Sort(schemas)
-	key += "\x00" + strings.Join(schemas, "\x00")
+	slices.Sort(profiles)
+	key += "\x00" + strings.Join(profiles, "\x00")
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if r, ok := i.rules[key]; ok {
@@ -190,7 +190,7 @@ func (i *issuer) rulesOf(token *oidc.IDToken, schemas []string) policy.Rules {
 	if len(i.rules) >= maxRules {
 		clear(i.rules)
 	}
-	r := union(grants).within(schemas).hook()
+	r := union(grants).within(profiles).hook()
 	i.rules[key] = r
 	return r
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // serveMetadata responds with the protected resource metadata (RFC 9728), which names the
-// issuer. It is the same for schemas that do not exist, so that it reveals none.
+// issuer. It is the same for profiles that do not exist, so that it reveals none.
 func (i *issuer) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

@@ -12,22 +12,22 @@ import (
 
 // Grant is a part of what a caller may use, as the config has it.
 type Grant struct {
-	Allow    []string // schema, schema/server or schema/server/tool, each part a glob
+	Allow    []string // profile, profile/server or profile/server/tool, each part a glob
 	ReadOnly bool     // of tools, only those that say readOnlyHint: true
 }
 
 // rules is what a caller may use: the union of some grants. It is immutable. The nil *rules
 // grants everything.
 type rules struct {
-	rules   []rule
-	schemas []string // the only schemas; nil: all that the rules name
+	rules    []rule
+	profiles []string // the only profiles; nil: all that the rules name
 }
 
 // rule is one line of a grant. Its parts are globs.
 type rule struct {
-	schema, server string
-	tool           string // empty: the whole server, with its prompts and resources
-	readOnly       bool
+	profile, server string
+	tool            string // empty: the whole server, with its prompts and resources
+	readOnly        bool
 }
 
 // Union returns the rules of all grants together, nil if they grant everything.
@@ -51,7 +51,7 @@ func union(grants []Grant) *rules {
 			}
 			r := parse(text)
 			r.readOnly = g.ReadOnly
-			if r == (rule{schema: "*", server: "*"}) {
+			if r == (rule{profile: "*", server: "*"}) {
 				return nil
 			}
 			all.rules = append(all.rules, r)
@@ -60,25 +60,25 @@ func union(grants []Grant) *rules {
 	return all
 }
 
-// within returns the part of the rules in some schemas; nil are all schemas.
-func (r *rules) within(schemas []string) *rules {
+// within returns the part of the rules in some profiles; nil are all profiles.
+func (r *rules) within(profiles []string) *rules {
 	switch {
-	case schemas == nil:
+	case profiles == nil:
 		return r
 	case r == nil:
-		return &rules{rules: []rule{{schema: "*", server: "*"}}, schemas: schemas}
+		return &rules{rules: []rule{{profile: "*", server: "*"}}, profiles: profiles}
 	}
-	return &rules{rules: r.rules, schemas: schemas}
+	return &rules{rules: r.rules, profiles: profiles}
 }
 
 // parse splits a rule into its parts.
 func parse(text string) rule {
-	schema, rest, hasServer := strings.Cut(text, "/")
+	profile, rest, hasServer := strings.Cut(text, "/")
 	if !hasServer {
-		return rule{schema: schema, server: "*"}
+		return rule{profile: profile, server: "*"}
 	}
 	server, tool, _ := strings.Cut(rest, "/")
-	return rule{schema: schema, server: server, tool: tool}
+	return rule{profile: profile, server: server, tool: tool}
 }
 
 // checkRule returns what is wrong with a line of a grant.
@@ -95,18 +95,18 @@ func checkRule(text string) error {
 	return nil
 }
 
-// HasSchema implements policy.Rules.
-func (r *rules) HasSchema(schema string) bool {
-	return r.grants(schema, func(rule) bool { return true })
+// HasProfile implements policy.Rules.
+func (r *rules) HasProfile(profile string) bool {
+	return r.grants(profile, func(rule) bool { return true })
 }
 
 // Extent implements policy.Rules.
-func (r *rules) Extent(schema, server string) policy.Extent {
+func (r *rules) Extent(profile, server string) policy.Extent {
 	if r == nil {
 		return policy.Everything
 	}
 	most := policy.Nothing
-	_ = r.grants(schema, func(g rule) bool {
+	_ = r.grants(profile, func(g rule) bool {
 		if matches(g.server, server) {
 			most = max(most, g.extent())
 		}
@@ -128,20 +128,20 @@ func (g rule) extent() policy.Extent {
 
 // HasTool implements policy.Rules.
 func (r *rules) HasTool(t policy.Tool) bool {
-	return r.grants(t.Schema, func(g rule) bool {
+	return r.grants(t.Profile, func(g rule) bool {
 		return matches(g.server, t.Server) && (g.tool == "" || matches(g.tool, t.Name)) && (t.ReadOnly || !g.readOnly)
 	})
 }
 
-// grants reports whether a rule for the schema passes the test.
-func (r *rules) grants(schema string, test func(rule) bool) bool {
+// grants reports whether a rule for the profile passes the test.
+func (r *rules) grants(profile string, test func(rule) bool) bool {
 	if r == nil {
 		return true
 	}
-	if r.schemas != nil && !slices.Contains(r.schemas, schema) {
+	if r.profiles != nil && !slices.Contains(r.profiles, profile) {
 		return false
 	}
-	return slices.ContainsFunc(r.rules, func(g rule) bool { return matches(g.schema, schema) && test(g) })
+	return slices.ContainsFunc(r.rules, func(g rule) bool { return matches(g.profile, profile) && test(g) })
 }
 
 // matches reports whether a glob matches a name.

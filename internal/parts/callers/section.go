@@ -76,8 +76,8 @@ func grantFields(g *Grant) []config.Field {
 func (o *OIDC) fields() []config.Field {
 	audience := func(p *string) config.Kind { return config.Text(p, config.NonEmpty) }
 	return []config.Field{
-		{Name: "issuer", Kind: config.Address(&o.Issuer, checkIssuer), Doc: "Its URL, which has /.well-known/openid-configuration below it."},
-		{Name: "audience", Kind: config.OneOrMore(&o.Audience, audience), Doc: `Accepted values of "aud". The default is the public URL of /mcp, and of /mcp/SCHEMA for that schema alone.`},
+		{Name: "issuer", Kind: config.URL(&o.Issuer, checkIssuer), Doc: "Its URL, which has /.well-known/openid-configuration below it."},
+		{Name: "audience", Kind: config.OneOrMore(&o.Audience, audience), Doc: `Accepted values of "aud". The default is the public URL of /mcp, and of /mcp/SCHEMA for that profile alone.`},
 		{Name: "scopes", Kind: grants(&o.Scopes), Doc: "What each scope grants: a list of rules, or an object with allow and read_only."},
 		{Name: "claims", Kind: config.ByName(&o.Claims, "object of claims", grants), Doc: `What other claims grant, by their name and value: {"groups": {"dev": ["work"]}}.`},
 	}

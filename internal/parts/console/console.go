@@ -31,28 +31,28 @@ type Console struct {
 	SignIn func(ctx context.Context, r *registry.Registry, c upstream.Client, server string) any
 	// Review returns what a person has to review about a server; nil if there is nothing. It may be
 	// nil.
-	Review func(schema string, u *live.Upstream) any
+	Review func(profile string, u *live.Upstream) any
 }
 
 // Routes returns the routes of the console. Names are in the query, since a server or tool may
-// be called "..". Each route sees one schema, as /mcp does.
+// be called "..". Each route sees one profile, as /mcp does.
 func (c *Console) Routes() []httpfront.Route {
 	const all, edits = httpfront.AllRights, httpfront.ConfigEdits
 	return []httpfront.Route{
 		{Pattern: "GET /{$}", Handler: http.HandlerFunc(servePage)},
 		{Pattern: "GET /assets/", Handler: http.HandlerFunc(servePage)},
-		{Pattern: "GET /console/{schema}/server", ForSchema: c.serverDetails},
-		{Pattern: "GET /console/{schema}/tool", ForSchema: toolReading},
-		{Pattern: "GET /console/{schema}/messages", Access: all, ForSchema: upstreamMessages},
-		{Pattern: "POST /console/{schema}/preview", ForSchema: c.preview},
-		{Pattern: "POST /console/{schema}/restart", Access: all, ForSchema: control((*registry.Registry).Restart)},
-		{Pattern: "POST /console/{schema}/stop", Access: all, ForSchema: control((*registry.Registry).Stop)},
-		{Pattern: "POST /console/{schema}/start", Access: all, ForSchema: control((*registry.Registry).Start)},
-		{Pattern: "POST /console/{schema}/check", Access: edits, ForSchema: c.checkServer},
-		{Pattern: "POST /console/{schema}/add", Access: edits, ForSchema: c.addServer},
-		{Pattern: "POST /console/{schema}/change", Access: edits, ForSchema: c.changeServer},
-		{Pattern: "POST /console/{schema}/enable", Access: edits, ForSchema: c.switchServer((*edit.Editor).Enable)},
-		{Pattern: "POST /console/{schema}/disable", Access: edits, ForSchema: c.switchServer((*edit.Editor).Disable)},
+		{Pattern: "GET /console/{schema}/server", ForProfile: c.serverDetails},
+		{Pattern: "GET /console/{schema}/tool", ForProfile: toolReading},
+		{Pattern: "GET /console/{schema}/messages", Access: all, ForProfile: upstreamMessages},
+		{Pattern: "POST /console/{schema}/preview", ForProfile: c.preview},
+		{Pattern: "POST /console/{schema}/restart", Access: all, ForProfile: control((*registry.Registry).Restart)},
+		{Pattern: "POST /console/{schema}/stop", Access: all, ForProfile: control((*registry.Registry).Stop)},
+		{Pattern: "POST /console/{schema}/start", Access: all, ForProfile: control((*registry.Registry).Start)},
+		{Pattern: "POST /console/{schema}/check", Access: edits, ForProfile: c.checkServer},
+		{Pattern: "POST /console/{schema}/add", Access: edits, ForProfile: c.addServer},
+		{Pattern: "POST /console/{schema}/change", Access: edits, ForProfile: c.changeServer},
+		{Pattern: "POST /console/{schema}/enable", Access: edits, ForProfile: c.switchServer((*edit.Editor).Enable)},
+		{Pattern: "POST /console/{schema}/disable", Access: edits, ForProfile: c.switchServer((*edit.Editor).Disable)},
 	}
 }
 
@@ -157,7 +157,7 @@ func (c *Console) serverDetails(w http.ResponseWriter, r *http.Request, s *serve
 	if access.MayUseAll(r.Context()) {
 		d = detailsOf(u.Config)
 		if c.Review != nil {
-			d.Review = c.Review(s.Schema(), u)
+			d.Review = c.Review(s.ProfileName(), u)
 		}
 	}
 	if c.SignIn != nil {

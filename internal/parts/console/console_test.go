@@ -45,7 +45,7 @@ func TestConsoleRoutes(t *testing.T) {
 		{"stop", "POST", "/console/default/stop?server=one", "{}", "204 "},
 		{"start", "POST", "/console/default/start?server=one", "{}", "204 "},
 		{"restart an unknown server", "POST", "/console/default/restart?server=two", "{}", "404 "},
-		{"an unknown schema", "GET", "/console/none/server?server=x", "", "404 "},
+		{"an unknown profile", "GET", "/console/none/server?server=x", "", "404 "},
 		{"add without permission", "POST", "/console/default/add?server=two", "{}", "403 "},
 		{"disable without permission", "POST", "/console/default/disable?server=one", "{}", "403 "},
 		{"change without permission", "POST", "/console/default/change?server=one", "{}", "403 "},

@@ -21,7 +21,7 @@ type Editing struct {
 	Edit func(change func(e *edit.Editor) error) error
 	// Check starts a server that is not in the file yet, stops it again, and returns its last
 	// state and the places that look like secrets.
-	Check func(ctx context.Context, schema, name string, entry []byte) (*live.Upstream, []string, error)
+	Check func(ctx context.Context, profile, name string, entry []byte) (*live.Upstream, []string, error)
 }
 
 // checked is the response to POST /console/SCHEMA/check.
@@ -36,7 +36,7 @@ func (c *Console) checkServer(w http.ResponseWriter, r *http.Request, s *server.
 	if !ok {
 		return
 	}
-	u, secrets, err := c.Editing.Check(r.Context(), s.Schema(), r.URL.Query().Get("server"), entry)
+	u, secrets, err := c.Editing.Check(r.Context(), s.ProfileName(), r.URL.Query().Get("server"), entry)
 	if err != nil {
 		writeDone(w, err)
 		return
@@ -55,7 +55,7 @@ func (c *Console) addServer(w http.ResponseWriter, r *http.Request, s *server.Se
 		return
 	}
 	name := r.URL.Query().Get("server")
-	writeDone(w, c.Editing.Edit(func(e *edit.Editor) error { return e.Add(s.Schema(), name, entry) }))
+	writeDone(w, c.Editing.Edit(func(e *edit.Editor) error { return e.Add(s.ProfileName(), name, entry) }))
 }
 
 // changeable are the keys of a server that the console can change.
@@ -75,7 +75,7 @@ func (c *Console) changeServer(w http.ResponseWriter, r *http.Request, s *server
 			if value == nil {
 				continue
 			}
-			if err := e.Set(s.Schema(), name, key, value); err != nil {
+			if err := e.Set(s.ProfileName(), name, key, value); err != nil {
 				return err
 			}
 		}
@@ -84,9 +84,9 @@ func (c *Console) changeServer(w http.ResponseWriter, r *http.Request, s *server
 }
 
 // switchServer returns a handler that enables or disables the server in the query.
-func (c *Console) switchServer(change func(e *edit.Editor, schema, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
+func (c *Console) switchServer(change func(e *edit.Editor, profile, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
 	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-		writeDone(w, c.Editing.Edit(func(e *edit.Editor) error { return change(e, s.Schema(), r.URL.Query().Get("server")) }))
+		writeDone(w, c.Editing.Edit(func(e *edit.Editor) error { return change(e, s.ProfileName(), r.URL.Query().Get("server")) }))
 	}
 }
 

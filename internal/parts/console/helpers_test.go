@@ -23,11 +23,11 @@ func TestMain(m *testing.M) { servertest.Main(m) }
 // site is the HTTP front with the console, over running upstreams.
 type site struct {
 	*Console
-	*servertest.Running // the default schema
+	*servertest.Running // the default profile
 	url                 string
 }
 
-// serve returns a site with the schemas default and other.
+// serve returns a site with the profiles default and other.
 func serve(t *testing.T, upstreams ...map[string]any) *site {
 	t.Helper()
 	running := servertest.Start(t, server.Options{}, upstreams...)
@@ -35,7 +35,7 @@ func serve(t *testing.T, upstreams ...map[string]any) *site {
 	return open(t, &Console{Front: web, SignIn: signedIn}, running)
 }
 
-// front returns a front with the schemas default and other.
+// front returns a front with the profiles default and other.
 func front(s *server.Server) *httpfront.HTTP {
 	return &httpfront.HTTP{Servers: map[string]*server.Server{"default": s, "other": servertest.Bare("x")}, Limits: config.Limits{BodyBytes: 10_000, Sessions: 3, SessionIdle: time.Hour}}
 }

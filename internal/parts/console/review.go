@@ -25,12 +25,12 @@ type Reviews struct {
 
 // Routes returns the routes of the reviews.
 func (v *Reviews) Routes() []httpfront.Route {
-	return []httpfront.Route{{Pattern: "POST /console/{schema}/accept", Access: httpfront.ConfigEdits, ForSchema: v.accept}}
+	return []httpfront.Route{{Pattern: "POST /console/{schema}/accept", Access: httpfront.ConfigEdits, ForProfile: v.accept}}
 }
 
 // ReviewOf returns what waits for a review about a server; nil if nothing does.
-func ReviewOf(schema string, u *live.Upstream) any {
-	if r := reviewOf(schema, u); r != nil {
+func ReviewOf(profile string, u *live.Upstream) any {
+	if r := reviewOf(profile, u); r != nil {
 		return r
 	}
 	return nil
@@ -46,12 +46,12 @@ type review struct {
 }
 
 // reviewOf returns what waits for a review; nil if nothing does.
-func reviewOf(schema string, u *live.Upstream) *review {
+func reviewOf(profile string, u *live.Upstream) *review {
 	if u.Review() == "" {
 		return nil
 	}
 	var b strings.Builder
-	for _, change := range lockfile.Compare(lockfile.Key(schema, u.Name), u.Config.Trust.Approved, u.Offer()) {
+	for _, change := range lockfile.Compare(lockfile.Key(profile, u.Name), u.Config.Trust.Approved, u.Offer()) {
 		if !change.IsNotice() {
 			b.WriteString(change.Review(false) + "\n")
 		}
@@ -75,11 +75,11 @@ func (v *Reviews) accept(w http.ResponseWriter, r *http.Request, s *server.Serve
 		httpfront.WriteError(w, registry.ErrUnknown)
 		return
 	}
-	offer, waiting := u.Offer(), reviewOf(s.Schema(), u)
+	offer, waiting := u.Offer(), reviewOf(s.ProfileName(), u)
 	id, _ := rawjson.String(rawjson.Get(body, "id"))
 	if waiting == nil || waiting.ID == "" || waiting.ID != id {
 		access.Refuse(w, http.StatusConflict, "the server is not as you have seen it; look at the changes again")
 		return
 	}
-	httpfront.WriteDone(w, v.Accept(lockfile.Key(s.Schema(), u.Name), offer))
+	httpfront.WriteDone(w, v.Accept(lockfile.Key(s.ProfileName(), u.Name), offer))
 }

@@ -83,19 +83,19 @@ func (m *Metrics) Add(numbers ...Number) {
 // never from a client.
 func (m *Metrics) Observe(e executor.Event) {
 	server := e.Server
-	if !m.has(e.Schema, server) {
+	if !m.has(e.Profile, server) {
 		server = unknownServer
 	}
-	m.calls.WithLabelValues(e.Schema, server, e.Outcome).Inc()
-	m.seconds.WithLabelValues(e.Schema, server, e.Outcome).Observe(e.Took.Seconds())
-	m.bytes.WithLabelValues(e.Schema, server, e.Outcome, "in").Add(float64(e.BytesIn))
-	m.bytes.WithLabelValues(e.Schema, server, e.Outcome, "out").Add(float64(e.BytesOut))
+	m.calls.WithLabelValues(e.Profile, server, e.Outcome).Inc()
+	m.seconds.WithLabelValues(e.Profile, server, e.Outcome).Observe(e.Took.Seconds())
+	m.bytes.WithLabelValues(e.Profile, server, e.Outcome, "in").Add(float64(e.BytesIn))
+	m.bytes.WithLabelValues(e.Profile, server, e.Outcome, "out").Add(float64(e.BytesOut))
 }
 
 // has reports whether the config has the server.
-func (m *Metrics) has(schema, server string) bool {
+func (m *Metrics) has(profile, server string) bool {
 	for _, p := range m.profiles() {
-		if p.Name == schema {
+		if p.Name == profile {
 			return server == executor.Builtin || p.Catalog.Upstream(server) != nil
 		}
 	}

@@ -32,12 +32,12 @@ func start(t *testing.T) (*Metrics, *executor.Executor) {
 func TestMetrics(t *testing.T) {
 	m, _ := start(t)
 	m.Add(Number{"mcpx_up", "1.", func() float64 { return 1 }}, Number{"mcpx_more_total", "2.", func() float64 { return 2 }})
-	m.Observe(executor.Event{Schema: "default", Server: "a", Outcome: "ok", Took: 20 * time.Millisecond, BytesIn: 5, BytesOut: 9})
-	m.Observe(executor.Event{Schema: "default", Server: "made up by a client", Outcome: "not_found"})
-	m.Observe(executor.Event{Schema: "default", Server: "a", Outcome: "not_found"})
+	m.Observe(executor.Event{Profile: "default", Server: "a", Outcome: "ok", Took: 20 * time.Millisecond, BytesIn: 5, BytesOut: 9})
+	m.Observe(executor.Event{Profile: "default", Server: "made up by a client", Outcome: "not_found"})
+	m.Observe(executor.Event{Profile: "default", Server: "a", Outcome: "not_found"})
 	w := httptest.NewRecorder()
 	m.handler(func() {
-		m.Observe(executor.Event{Schema: "default", Server: "a", Outcome: "timeout"})
+		m.Observe(executor.Event{Profile: "default", Server: "a", Outcome: "timeout"})
 	}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	for _, want := range []string{
 		`mcpx_calls_total{outcome="ok",schema="default",server="a"} 1`,
@@ -79,7 +79,7 @@ func TestMetricLabels(t *testing.T) {
 		_, _ = e.Call(ctx, executor.Call{Server: executor.Builtin, Tool: "servers"})
 	}
 	for _, outcome := range []string{"ok", "error", "failed", "invalid", "lost", "timeout", "cancelled", "unavailable"} {
-		m.Observe(executor.Event{Schema: "default", Server: "invented", Outcome: outcome})
+		m.Observe(executor.Event{Profile: "default", Server: "invented", Outcome: outcome})
 	}
 	families, err := m.registry.Gather()
 	if err != nil {

@@ -34,7 +34,7 @@ type site struct {
 	*httpfront.HTTP
 	replicas *Replicas
 	url      string
-	executor *executor.Executor // of the default schema
+	executor *executor.Executor // of the default profile
 	stop     func()             // ends Run of the front
 }
 
@@ -63,7 +63,7 @@ func listenWith(t *testing.T, h *httpfront.HTTP, shared store.Store, upstreams .
 	return s
 }
 
-// small serves two schemas without upstreams.
+// small serves two profiles without upstreams.
 func small(t *testing.T, b *seal.Box) *site {
 	t.Helper()
 	servers := map[string]*server.Server{"default": servertest.Bare(), "other": servertest.Bare("x")}

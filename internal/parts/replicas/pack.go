@@ -28,7 +28,7 @@ const (
 	startBytes  = headerBytes + rawBytes // a result whose text is not compressed is never longer
 )
 
-var errPacked = errors.New("the stored result cannot be read")
+var errPacked = errors.New("the kept result cannot be read")
 
 // writers has compressors, since a new one needs a lot of memory (BenchmarkPut).
 var writers = sync.Pool{New: func() any {

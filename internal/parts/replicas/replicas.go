@@ -1,11 +1,11 @@
-// Package replicas lets several processes with the same session key serve one client session.
-// With a shared store, each of them can also read the kept results of the others.
+// Package replicas lets several processes with the same session key serve one client
+// session. With a shared store, each of them can also read the kept results of the others.
 //
 // Hooks: httpfront.Replicas and httpfront.Copy, results.Shelf.
 //
 // A session has a copy in each process that has served one of its requests. The sealed ID
-// contains the state that does not change (sealed.go). Ended sessions and log levels are in the
-// store, and the copies send each other notes (notes.go).
+// contains the state that does not change (sealed.go). Ended sessions and log levels are in
+// the store, and the copies send each other notes (notes.go).
 package replicas
 
 import (
@@ -56,12 +56,12 @@ func New(front *httpfront.HTTP, box *seal.Box, shared store.Store) *Replicas {
 	return p
 }
 
-// Shelf returns the shelf of a schema's results, nil if replicas share no store.
-func (p *Replicas) Shelf(schema string) results.Shelf {
+// Shelf returns the shelf of a profile's results, nil if replicas share no store.
+func (p *Replicas) Shelf(profile string) results.Shelf {
 	if !p.isShared {
 		return nil
 	}
-	return &shelf{p.store, schema, p.shelves}
+	return &shelf{p.store, profile, p.shelves}
 }
 
 // Close waits for changes of kept results in the store, but not for long. It is called before
@@ -79,8 +79,8 @@ func (p *Replicas) ID(n *httpfront.Session) string {
 	return sealID(p.box, copyOf(n).state(), n.Server().View())
 }
 
-// Find implements httpfront.Replicas. A session of another replica, or one that was idle for
-// long, is continued.
+// Find implements httpfront.Replicas. A client session of another replica, or one that was
+// idle for long, is continued.
 func (p *Replicas) Find(r *http.Request, s *server.Server, id string) (n *httpfront.Session, done func(), err error) {
 	text, until := openID(p.box, id, s.View())
 	if text == nil {

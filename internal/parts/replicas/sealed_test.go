@@ -18,7 +18,7 @@ import (
 
 const noSuchSession = `404 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"there is no such session; send initialize"}}`
 
-// TestSealedIDs: an ID is valid on every replica that has its key, for one schema, one view
+// TestSealedIDs: an ID is valid on every replica that has its key, for one profile, one view
 // and one sender. Every other ID has the same answer.
 func TestSealedIDs(t *testing.T) {
 	first, second := small(t, box(1)), small(t, box(1))
@@ -36,7 +36,7 @@ func TestSealedIDs(t *testing.T) {
 	inner := first.copy(t, id).id
 	for _, row := range []struct{ name, path, id, credential, want string }{
 		{"as it is", "/mcp", id, "", "200 " + result("{}")},
-		{"by the schema's name", "/mcp/default", id, "", "200 " + result("{}")},
+		{"by the profile's name", "/mcp/default", id, "", "200 " + result("{}")},
 		{"tampered at its start", "/mcp", "v1." + flipped(id[3]) + id[4:], "", noSuchSession},
 		{"tampered in the middle", "/mcp", id[:60] + flipped(id[60]) + id[61:], "", noSuchSession},
 		{"tampered at its end", "/mcp", id[:len(id)-2] + flipped(id[len(id)-2]) + id[len(id)-1:], "", noSuchSession},
@@ -45,7 +45,7 @@ func TestSealedIDs(t *testing.T) {
 		{"much longer", "/mcp", "v1." + strings.Repeat("A", 8000), "", noSuchSession},
 		{"expired", "/mcp", sealID(box(1), expired, "default?expose="), "", noSuchSession},
 		{"of another key", "/mcp", small(t, box(2)).open(t, "{}"), "", noSuchSession},
-		{"of another schema", "/mcp/other", id, "", noSuchSession},
+		{"of another profile", "/mcp/other", id, "", noSuchSession},
 		{"of another view", "/mcp?expose=flat", id, "", noSuchSession},
 		{"of another sender", "/mcp", id, "Bearer x", noSuchSession},
 		{"without the state", "/mcp", short, "", noSuchSession},

@@ -155,7 +155,7 @@ func (s *hasty) Get(ctx context.Context, key string) ([]byte, error) {
 func TestSharedResultsBelongToTheirClient(t *testing.T) {
 	overStores(t, func(t *testing.T, s *failing, a, b results.Shelf) {
 		id, _ := a.Put("me", 1, text("mine"), time.Hour)
-		other := &shelf{s, "another schema", newBackground()}
+		other := &shelf{s, "another profile", newBackground()}
 		for _, row := range []struct {
 			name, client, id string
 			from             results.Shelf
@@ -163,7 +163,7 @@ func TestSharedResultsBelongToTheirClient(t *testing.T) {
 			{"another client", "you", id, b},
 			{"another client on the same replica", "you", id, a},
 			{"no client", "", id, b},
-			{"another schema", "me", id, other},
+			{"another profile", "me", id, other},
 			{"the key of another client", "you", "me:" + id, b},
 			{"a pattern", "me", "r1-*", b},
 			{"a path", "me", "../" + id, b},
@@ -349,7 +349,7 @@ func TestDamagedResults(t *testing.T) {
 	}
 }
 
-// TestFetchWeight: reading a result needs no more memory than results.Store acquires for it.
+// TestFetchWeight: reading a result needs no more memory than results.Table acquires for it.
 func TestFetchWeight(t *testing.T) {
 	s := newShelf(t, store.NewMemory())
 	for name, k := range map[string]results.Kept{"rows": text(rows(1 << 20)), "noise": text(noise(1 << 20))} {

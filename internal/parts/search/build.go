@@ -22,6 +22,10 @@ func newIndex(documents []document) *index {
 		}
 	}
 	x := b.index()
+	x.minor = make([]bool, len(documents))
+	for i := range documents {
+		x.minor[i] = documents[i].Minor
+	}
 	x.addServers(documents)
 	return x
 }
@@ -48,6 +52,7 @@ var fields = [...]struct {
 	{func(d *document) string { return d.Description[:summaryEnd(d)] }, 1, 0.6, true},
 	{func(d *document) string { return d.Description[summaryEnd(d):] }, 1, 0.6, false},
 	{func(d *document) string { return d.Parameters }, 0.5, 0.6, false},
+	{func(d *document) string { return d.About }, 0.5, 0.6, false},
 }
 
 // Places in fields.
@@ -84,6 +89,9 @@ type count struct {
 
 func (b *builder) add(document int32, field int, text string) {
 	for i, word := range words(text) {
+		if field == serverField && isEmpty(word) {
+			continue
+		}
 		own := field != serverField && (field != nameField || i >= b.prefix)
 		for _, id := range b.terms(word) {
 			list := b.counts[id]
@@ -180,6 +188,9 @@ func (x *index) addServers(documents []document) {
 
 func (x *index) addName(id int32) {
 	for _, word := range words(x.servers[id].name) {
+		if isEmpty(word) {
+			continue
+		}
 		for _, term := range wordTerms(word) {
 			if !slices.Contains(x.named[term], id) {
 				x.named[term] = append(x.named[term], id)
@@ -187,6 +198,9 @@ func (x *index) addName(id int32) {
 		}
 	}
 }
+
+// isEmpty reports whether a word of a server's name says nothing.
+func isEmpty(word string) bool { return emptyWords[stem(strings.ToLower(word))] }
 
 // summaryEnd returns where the summary ends in a description: before a space if there is
 // one, so that no word is cut.

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"net/http"
 
 	"mcpx/executor"
@@ -10,16 +11,17 @@ import (
 )
 
 // Routes returns the search of the console.
-func Routes() []httpfront.Route {
-	return []httpfront.Route{{Pattern: "GET /console/{schema}/search", ForSchema: serve}}
+func (s *Search) Routes() []httpfront.Route {
+	return []httpfront.Route{{Pattern: "GET /console/{schema}/search", ForProfile: s.serve}}
 }
 
 // consoleLimit is how many hits the search of the console has at most.
 const consoleLimit = 30
 
 // serve serves GET /console/SCHEMA/search: what exec("mcpx", "search") finds.
-func serve(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	httpfront.WriteJSON(w, find(s.Executor(), httpfront.NewSessionlessClient(s, r), r.URL.Query().Get("q"), consoleLimit))
+func (s *Search) serve(w http.ResponseWriter, r *http.Request, profile *server.Server) {
+	client := httpfront.NewSessionlessClient(profile, r)
+	httpfront.WriteJSON(w, s.findFor(r.Context(), profile.Executor(), client, r.URL.Query().Get("q")))
 }
 
 // toolHit is a tool that the search of the console has found.
@@ -28,11 +30,11 @@ type toolHit struct {
 	Tool   string `json:"tool"`
 }
 
-// find returns the tools that the tool search finds for a client, the best first, without
-// those of mcpx. It never waits.
-func find(e *executor.Executor, c upstream.Client, query string, limit int) []toolHit {
+// findFor returns the tools that the tool search finds for a client, the best first, without
+// those of mcpx. It waits for nothing but vectors.
+func (s *Search) findFor(ctx context.Context, e *executor.Executor, c upstream.Client, query string) []toolHit {
 	x := indexOf(e, e.Catalog(c))
-	found, _ := x.words.search(query, limit)
+	found, _ := s.find(ctx, x, query, consoleLimit)
 	hits := []toolHit{}
 	for _, hit := range found {
 		if t := x.tools[hit.document]; t.server != executor.Builtin {

@@ -19,7 +19,7 @@ func TestConsoleRoute(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server}, Routes: Routes()}
+	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server}, Routes: new(Search).Routes()}
 	web.Guard.Token = "all"
 	web.Guard.Callers = servertest.Callers{"some": policytest.Allow("default/one/echo")}
 	for _, row := range []struct {
@@ -30,7 +30,7 @@ func TestConsoleRoute(t *testing.T) {
 		{"with all rights", "all", "default/search?q=echo", 200, `{"server":"two","tool":"echo"}`},
 		{"a caller with rules", "some", "default/search?q=echo", 200, `[{"server":"one","tool":"echo"}]` + "\n"},
 		{"nothing found", "all", "default/search?q=xyzzy", 200, "[]\n"},
-		{"no schema", "all", "none/search?q=echo", 404, `there is no schema`},
+		{"no profile", "all", "none/search?q=echo", 404, `there is no profile`},
 		{"no token", "", "default/search?q=echo", 401, `Unauthorized`},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/console/"+row.path, nil)

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -13,6 +12,8 @@ type document struct {
 	Server      string
 	Description string
 	Parameters  string // their names and descriptions
+	About       string // the description of the server in the config
+	Minor       bool   // a tool of mcpx itself, which counts less than those of servers
 }
 
 // hit is a document that matches a query.
@@ -27,6 +28,7 @@ type index struct {
 	postings [][]posting // of the term at the same place, in document order
 	servers  []indexedServer
 	serverOf []int32            // by document
+	minor    []bool             // by document
 	named    map[string][]int32 // the servers with a term in their names
 }
 
@@ -60,36 +62,31 @@ const maxNamed = 3
 
 // search returns the documents that match the query, best first, at most limit of them.
 // Documents with equal scores keep their order. A word also finds longer words that start
-// with it, and its synonyms.
+// with it, and its synonyms. A query of several clauses is searched as a whole and by
+// clause, and the results are merged by rank.
 //
-// It also returns the servers that the query names and that have no hit, at most three.
+// It also returns the servers that the query names and whose tools do not match, at most three.
 func (x *index) search(query string, limit int) (hits []hit, servers []string) {
+	query = prepared(query[:min(len(query), maxQueryBytes)])
 	r := newRanking(x)
-	words := queryWords(query)
-	var named []int32
-	for _, word := range words {
-		if word.term != "" {
-			x.match(word, r)
+	named := r.run(queryWords(query))
+	servers = r.without(named)
+	hits = r.hits()
+	if parts := clauses(query); len(parts) > 1 {
+		rankings := [][]hit{hits}
+		for _, words := range parts {
+			r.reset()
+			r.run(words)
+			rankings = append(rankings, r.hits())
 		}
-		by := x.named[word.term]
-		if len(by) > 0 && len(by) <= maxNamed {
-			named = append(named, by...)
-		} else {
-			x.addSynonyms(word, r)
-		}
-		r.endWord()
+		hits = merge(rankings)
 	}
-	hits = r.hits(len(words))
-	hits = hits[:min(max(limit, 0), len(hits))]
-	return hits, x.without(hits, named)
+	return hits[:min(max(limit, 0), len(hits))], servers
 }
 
 // match rates the documents that contain a word, or words that begin with it.
 func (x *index) match(w queryWord, r *ranking) {
-	word, full := w.term, 1.0
-	if w.faint {
-		full = faintWorth
-	}
+	word, full := w.term, w.full()
 	from, _ := slices.BinarySearch(x.terms, word)
 	for i := from; i < len(x.terms) && strings.HasPrefix(x.terms[i], word); i++ {
 		worth := full
@@ -99,22 +96,10 @@ func (x *index) match(w queryWord, r *ranking) {
 			}
 			worth = full * prefixWorth * float64(len(word)) / float64(len(x.terms[i]))
 		}
-		named := x.named[x.terms[i]]
 		for _, p := range x.postings[i] {
-			r.rate(rating{p.document, worth * float64(p.score), full, p.own}, named)
+			r.rate(rating{p.document, worth * float64(p.score), full, p.own})
 		}
 	}
-}
-
-// without returns the names of those servers that have no hit.
-func (x *index) without(hits []hit, servers []int32) (names []string) {
-	for _, s := range servers {
-		found := slices.ContainsFunc(hits, func(h hit) bool { return x.serverOf[h.document] == s })
-		if !found && len(names) < maxNamed && !slices.Contains(names, x.servers[s].name) {
-			names = append(names, x.servers[s].name)
-		}
-	}
-	return names
 }
 
 // rarity returns the usual inverse document frequency of a term, which is never negative.
@@ -124,75 +109,4 @@ func (x *index) rarity(term int) float64 {
 
 func rarity(documents, with int) float64 {
 	return math.Log(1 + (float64(documents-with)+0.5)/(float64(with)+0.5))
-}
-
-// ranking is the state of one search.
-type ranking struct {
-	index   *index
-	scores  []float64
-	matched []float64 // how many words each document matches; an alternative counts in part
-	own     []bool    // whether it matches a word that is not only its server's name
-
-	// For the word at hand:
-	best  []float64
-	worth []float64
-}
-
-func newRanking(x *index) *ranking {
-	n := len(x.serverOf)
-	return &ranking{
-		index: x, scores: make([]float64, n), matched: make([]float64, n), own: make([]bool, n),
-		best: make([]float64, n), worth: make([]float64, n),
-	}
-}
-
-// rating is the score of a document for the word at hand.
-type rating struct {
-	document int32
-	score    float64
-	worth    float64 // 1 for the word itself, less for an alternative
-	own      bool    // the term is not only in the server's name
-}
-
-// rate raises the score of a document. named are the servers that have the matched term in
-// their names.
-func (r *ranking) rate(v rating, named []int32) {
-	if v.score <= 0 {
-		return
-	}
-	r.best[v.document] = max(r.best[v.document], v.score)
-	r.worth[v.document] = max(r.worth[v.document], v.worth)
-	server := r.index.serverOf[v.document]
-	if v.own || !slices.Contains(named, server) || r.index.servers[server].tools <= fewTools {
-		r.own[v.document] = true
-	}
-}
-
-// endWord adds the scores of the word at hand.
-func (r *ranking) endWord() {
-	for d, score := range r.best {
-		r.scores[d] += score
-		r.matched[d] += r.worth[d]
-	}
-	clear(r.best)
-	clear(r.worth)
-}
-
-// hits returns the documents with words of their own, best first.
-func (r *ranking) hits(words int) (hits []hit) {
-	best := 0.0
-	for d := range r.scores {
-		if r.own[d] {
-			// A document with every word beats one that repeats a few.
-			r.scores[d] *= math.Sqrt(r.matched[d] / float64(words))
-			best = max(best, r.scores[d])
-		}
-	}
-	for d, score := range r.scores {
-		if r.own[d] && score >= minScore*best {
-			hits = append(hits, hit{d, score})
-		}
-	}
-	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.Score, a.Score) })
-	return hits
 }

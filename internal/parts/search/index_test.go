@@ -9,14 +9,14 @@ import (
 )
 
 var tools = []document{
-	0: {"create_issue", "tracker", "Opens an issue in a repository.", "owner repo title labels"},
-	1: {"listIssues", "tracker", "Lists the issues of a repository, newest first.", "owner repo state"},
-	2: {"delete-file", "disk", "Removes a file for good.", "path Where the file is"},
-	3: {"upload", "OneDrive", "Stores a document in the cloud.", "folder name content"},
-	4: {"maps_weather", "地图", "根据城市名称查询指定城市的天气", "city 城市名称"},
-	5: {"ping", "alpha", "", ""},
-	6: {"ping", "beta", "", ""},
-	7: {"r2_get_object", "storage", "Reads one object.", "bucket key"},
+	0: {Name: "create_issue", Server: "tracker", Description: "Opens an issue in a repository.", Parameters: "owner repo title labels"},
+	1: {Name: "listIssues", Server: "tracker", Description: "Lists the issues of a repository, newest first.", Parameters: "owner repo state"},
+	2: {Name: "delete-file", Server: "disk", Description: "Removes a file for good.", Parameters: "path Where the file is"},
+	3: {Name: "upload", Server: "OneDrive", Description: "Stores a document in the cloud.", Parameters: "folder name content"},
+	4: {Name: "maps_weather", Server: "地图", Description: "根据城市名称查询指定城市的天气", Parameters: "city 城市名称"},
+	5: {Name: "ping", Server: "alpha", Description: "", Parameters: ""},
+	6: {Name: "ping", Server: "beta", Description: "", Parameters: ""},
+	7: {Name: "r2_get_object", Server: "storage", Description: "Reads one object.", Parameters: "bucket key"},
 }
 
 func TestRanking(t *testing.T) {

@@ -17,13 +17,13 @@ func documents(hits []hit) (found []int) {
 
 func TestAlternatives(t *testing.T) {
 	index := newIndex([]document{
-		0: {"create_invoice", "books", "Creates an invoice.", ""},
-		1: {"add_line", "books", "Adds a line to an invoice.", ""},
-		2: {"list_employees", "people", "Lists all employees.", "color of the paper for a bill"},
-		3: {"get_weather", "sky", "Returns the weather of a city.", ""},
-		4: {"power_off", "machines", "Powers a server off.", ""},
-		5: {"get_server", "machines", "Returns a server.", ""},
-		6: {"delete_server", "machines", "Deletes a server.", ""},
+		0: {Name: "create_invoice", Server: "books", Description: "Creates an invoice.", Parameters: ""},
+		1: {Name: "add_line", Server: "books", Description: "Adds a line to an invoice.", Parameters: ""},
+		2: {Name: "list_employees", Server: "people", Description: "Lists all employees.", Parameters: "color of the paper for a bill"},
+		3: {Name: "get_weather", Server: "sky", Description: "Returns the weather of a city.", Parameters: ""},
+		4: {Name: "power_off", Server: "machines", Description: "Powers a server off.", Parameters: ""},
+		5: {Name: "get_server", Server: "machines", Description: "Returns a server.", Parameters: ""},
+		6: {Name: "delete_server", Server: "machines", Description: "Deletes a server.", Parameters: ""},
 	})
 	for _, test := range []struct {
 		name  string

@@ -1,13 +1,19 @@
 // Package search adds the built-in tool search, which ranks the tools of all servers by how
-// well they fit a few words, and the search of the console.
-// Hooks: executor.BuiltinTool, httpfront.Route.
+// well they fit a few words, and the search of the console. If the config has an endpoint for
+// embeddings, search also compares meanings.
+// Hooks: executor.BuiltinTool, httpfront.Route. Config: search.
 package search
 
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"mcpx/executor"
 	"mcpx/executor/listing"
@@ -19,26 +25,79 @@ import (
 	"mcpx/registry/live"
 )
 
+// Search searches the tools of an mcpx. Its methods may be called concurrently.
+type Search struct {
+	folder string // for vectors; empty: they are only in memory
+	log    zerolog.Logger
+
+	mu       sync.Mutex
+	settings Settings
+	dense    *dense // nil without embeddings
+}
+
+// New returns a Search whose cache is in a folder, which is created when it is needed.
+func New(folder string, log zerolog.Logger) *Search { return &Search{folder: folder, log: log} }
+
+// Apply puts settings into use.
+func (s *Search) Apply(next Settings) {
+	s.mu.Lock()
+	if reflect.DeepEqual(s.settings, next) {
+		s.mu.Unlock()
+		return
+	}
+	old := s.dense
+	s.settings, s.dense = next, nil
+	if next.Embeddings.Address.URL != "" {
+		s.dense = newDense(next.Embeddings, s.folder, s.log)
+	}
+	s.mu.Unlock()
+	if old != nil {
+		old.close()
+	}
+}
+
+// Close ends the work in the background. Searches compare only words from then on.
+func (s *Search) Close() { s.Apply(Settings{}) }
+
 // Tool returns the built-in tool search.
-func Tool() executor.BuiltinTool {
+func (s *Search) Tool() executor.BuiltinTool {
 	return executor.BuiltinTool{
 		Name: "search", Description: "Find tools of all servers by what they do, best first.",
 		Schema:         `{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":50,"default":10}},"required":["query"]}`,
 		NeedsUpstreams: true,
-		Call:           call,
+		Call:           s.call,
 	}
+}
+
+// find returns the tools that fit a query, best first, and the servers of which only the name
+// fits.
+func (s *Search) find(ctx context.Context, x *toolIndex, query string, limit int) (hits []hit, servers []string) {
+	s.mu.Lock()
+	d := s.dense
+	s.mu.Unlock()
+	if d == nil || strings.TrimSpace(query) == "" {
+		return x.words.search(query, limit)
+	}
+	hits, servers = x.words.search(query, fuseDepth)
+	if near := d.rank(ctx, x, query); len(near) > 0 {
+		hits = merge([][]hit{hits, near})
+	}
+	hits = hits[:min(max(limit, 0), len(hits))]
+	return hits, slices.DeleteFunc(servers, func(name string) bool {
+		return slices.ContainsFunc(hits, func(h hit) bool { return x.tools[h.document].server == name })
+	})
 }
 
 // settleTime is how long a search waits for upstreams in their first start.
 const settleTime = 5 * time.Second
 
 // call runs the tool search.
-func call(ctx context.Context, e *executor.Executor, c executor.Call, arguments []byte) (string, error) {
+func (s *Search) call(ctx context.Context, e *executor.Executor, c executor.Call, arguments []byte) (string, error) {
 	e.Settle(ctx, c.Client, settleTime)
 	catalog := e.Catalog(c.Client)
 	x := indexOf(e, catalog)
 	query, _ := rawjson.String(rawjson.Get(arguments, "query"))
-	hits, servers := x.words.search(query, executor.Integer(arguments, "limit", 10))
+	hits, servers := s.find(ctx, x, query, executor.Integer(arguments, "limit", 10))
 	budget := e.InspectTokens()
 	states := stateNotes(catalog)
 	var b, notes strings.Builder
@@ -69,6 +128,9 @@ func call(ctx context.Context, e *executor.Executor, c executor.Call, arguments 
 type toolIndex struct {
 	words *index
 	tools []indexedTool // by document number
+
+	textsOnce sync.Once
+	textsMade *toolTexts
 }
 
 // indexedTool is a tool and the name of its server.
@@ -124,7 +186,10 @@ func newToolIndex(upstreams []*live.Upstream) *toolIndex {
 	for _, u := range upstreams {
 		for _, t := range u.Tools {
 			x.tools = append(x.tools, indexedTool{u.Name, t})
-			documents = append(documents, document{Name: t.Name, Server: u.Name, Description: t.Description, Parameters: parameters(t)})
+			documents = append(documents, document{
+				Name: t.Name, Server: u.Name, Description: t.Description, Parameters: parameters(t),
+				About: u.Description, Minor: u.Name == executor.Builtin,
+			})
 		}
 	}
 	x.words = newIndex(documents)

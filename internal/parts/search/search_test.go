@@ -62,7 +62,7 @@ func start(t *testing.T, limits map[string]any, upstreams ...map[string]any) ben
 		}
 		w.Close()
 	})
-	return bench{executor.New(r, c, &c.Profiles[0], executor.Options{Tools: []executor.BuiltinTool{Tool()}}), r}
+	return bench{executor.New(r, c, &c.Profiles[0], executor.Options{Tools: []executor.BuiltinTool{new(Search).Tool()}}), r}
 }
 
 // exec makes a call and returns the text of its result, or its error.
@@ -188,14 +188,14 @@ func TestConsoleSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	const query = "get rid of a bill"
-	hits := find(b.Executor, nil, query, 10)
+	hits := new(Search).findFor(t.Context(), b.Executor, nil, query)
 	if len(hits) == 0 || hits[0] != (toolHit{Server: "issues", Tool: "delete_invoice"}) {
 		t.Errorf("found %v", hits)
 	}
 	if text := b.exec(t, searchFor(`{"query":"`+query+`"}`)); !strings.HasPrefix(text, "issues: delete_invoice(") {
 		t.Errorf("the tool search finds %s", text)
 	}
-	for _, hit := range find(b.Executor, nil, "configuration secrets", 10) {
+	for _, hit := range new(Search).findFor(t.Context(), b.Executor, nil, "configuration secrets") {
 		if hit.Server == executor.Builtin {
 			t.Errorf("found %v", hit)
 		}
@@ -241,7 +241,7 @@ func TestSearchKeepsToTheRules(t *testing.T) {
 		if got := textOf(t, result); got != row.want {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
 		}
-		for _, hit := range find(b.Executor, c, row.query, 10) {
+		for _, hit := range new(Search).findFor(t.Context(), b.Executor, c, row.query) {
 			if !strings.Contains(row.want, hit.Server+": "+hit.Tool) {
 				t.Errorf("%s: the console finds %v", row.name, hit)
 			}

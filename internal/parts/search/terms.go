@@ -131,17 +131,28 @@ func infinitive(root string) string {
 }
 
 // stopWords are too common to distinguish tools.
-var stopWords = func() map[string]bool {
-	set := map[string]bool{}
-	for word := range strings.FieldsSeq(`
+var stopWords = stemSet(`
 		a about after again all also am an and any anybody anyone anything are as at be because been before being
 		between but by can could did do does during each even every everybody everyone everything few for from give
 		had has have he her him his how i if in into is it its just let like many may maybe me might more most much
 		must my need no not of on one only or other our out over please quite s several she should so some somebody
 		someone something t than that the their them then there these they this those through to too under up us use
 		used using very want was we were what when where whether which while who whom whose why will with without
-		would you your`) {
+		would you your`)
+
+// emptyWords say nothing in the name of a server, where they are common, and little in a query:
+// "server: files, tool: read a sheet".
+var emptyWords = stemSet(`api mcp server tool`)
+
+func stemSet(words string) map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(words) {
 		set[stem(word)] = true
 	}
 	return set
-}()
+}
+
+// isNumber reports whether a term has only digits. Numbers in a query are data.
+func isNumber(term string) bool {
+	return term != "" && strings.Trim(term, "0123456789") == ""
+}

@@ -102,7 +102,7 @@ type Account struct {
 	settings Settings
 	caller   string
 	origin   string       // of the upstream: where the token may go
-	key      string       // in the store
+	key      string       // in the vault
 	client   *http.Client // for metadata and tokens, not for the upstream
 	now      func() time.Time
 
@@ -113,9 +113,9 @@ type Account struct {
 	found atomic.Pointer[discovery] // cached until the credentials change
 
 	mu      sync.Mutex
-	read    bool         // the store has been read
+	read    bool         // the vault has been read
 	creds   *credentials // nil: nobody has signed in
-	stored  string       // what the store had then, as it is there
+	stored  string       // what the vault had then, as it is there
 	denied  *string      // what stored was when the upstream refused the last request; nil: it did not
 	lost    lostError    // why stored cannot be used; "" if it can
 	unsaved bool         // creds are newer than stored, and could not be saved
@@ -136,7 +136,7 @@ func (a *Account) Settings() Settings { return a.settings }
 // pollEvery is how often Wait looks for a change by another process.
 const pollEvery = time.Second
 
-// Wait implements live.Account. It goes on if the store cannot be used for a while.
+// Wait implements live.Account. It goes on if the vault cannot be used for a while.
 func (a *Account) Wait(ctx context.Context, scopes []string) error {
 	if len(scopes) > 0 {
 		return a.granted(ctx, scopes)
@@ -190,7 +190,7 @@ func (a *Account) setDenied(isDenied bool) {
 // differs reports whether the stored sign-in is not the known one. A vault that cannot be read
 // counts as unchanged.
 func (a *Account) differs(ctx context.Context, known string) bool {
-	stored, err := a.accounts.vault.Store.Get(ctx, a.key)
+	stored, err := a.accounts.vault.Keeper.Get(ctx, a.key)
 	return err == nil && string(stored) != known
 }
 

@@ -343,14 +343,14 @@ func TestCanceledRefresh(t *testing.T) {
 	}
 }
 
-// brokenStore is a store that cannot save.
-type brokenStore struct {
-	Store
+// brokenKeeper is a store that cannot save.
+type brokenKeeper struct {
+	Keeper
 	broken bool
 }
 
-func (s *brokenStore) Lock(ctx context.Context, key string) (store.Lock, error) {
-	lock, err := s.Store.Lock(ctx, key)
+func (s *brokenKeeper) Lock(ctx context.Context, key string) (store.Lock, error) {
+	lock, err := s.Keeper.Lock(ctx, key)
 	set := lock.Set
 	lock.Set = func(ctx context.Context, value []byte, keep time.Duration) error {
 		if s.broken {
@@ -366,8 +366,8 @@ func (s *brokenStore) Lock(ctx context.Context, key string) (store.Lock, error) 
 func TestUnsavedToken(t *testing.T) {
 	s := signintest.New(t)
 	vault := testStore(t)()
-	broken := &brokenStore{Store: vault.Store}
-	vault.Store = broken
+	broken := &brokenKeeper{Keeper: vault.Keeper}
+	vault.Keeper = broken
 	a := New(vault, zerolog.Nop()).account(Settings{URL: s.URL}, "")
 	signIn(t, a)
 	broken.broken = true

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// credentials are what the store keeps about one sign-in. They belong to one issuer and
+// credentials are what the vault keeps about one sign-in. They belong to one issuer and
 // are never used with another one.
 type credentials struct {
 	Issuer   string    `json:"issuer"`
@@ -49,7 +49,7 @@ type snapshot struct {
 // still see it. Credentials that could not be saved count as stored until another process
 // stores some.
 func (a *Account) peek(ctx context.Context) (found snapshot, err error) {
-	stored, err := a.accounts.vault.Store.Get(ctx, a.key)
+	stored, err := a.accounts.vault.Keeper.Get(ctx, a.key)
 	if err == nil {
 		found.creds, err = a.accounts.vault.open(ctx, a.key, stored)
 	}
@@ -85,10 +85,10 @@ func (a *Account) load(ctx context.Context) (*credentials, error) {
 	return found.creds, nil
 }
 
-// keepTime is how long a store of replicas keeps credentials after they were last saved.
+// keepTime is how long the store keeps credentials after they were last saved.
 const keepTime = 90 * 24 * time.Hour
 
-// save writes credentials to the store, or removes them if they are nil. The caller holds
+// save writes credentials to the vault, or removes them if they are nil. The caller holds
 // the lock.
 func (a *Account) save(ctx context.Context, c *credentials) (err error) {
 	var sealed []byte
@@ -130,7 +130,7 @@ func (a *Account) locked(ctx context.Context, use func(ctx context.Context) erro
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	lock, err := a.accounts.vault.Store.Lock(ctx, a.key)
+	lock, err := a.accounts.vault.Keeper.Lock(ctx, a.key)
 	if err != nil {
 		return fmt.Errorf("its sign-in cannot be locked: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/store"
 )
 
-// files is the Store in a folder: a file for each key, which only the user can read.
+// files is the Keeper in a folder: a file for each key, which only the user can read.
 // It repairs permissions that are too wide. It does not use files of other users.
 type files struct {
 	folder   string
@@ -30,7 +30,7 @@ const lockRetry = 10 * time.Millisecond
 // Folder returns where the tokens of the user are.
 func Folder() string { return filepath.Join(atomicfile.StateFolder(), "tokens") }
 
-// Get implements Store.
+// Get implements Keeper.
 func (f files) Get(_ context.Context, key string) ([]byte, error) {
 	if err := atomicfile.PrivateFolder(f.folder, f.repaired); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (f files) Get(_ context.Context, key string) ([]byte, error) {
 	return data, err
 }
 
-// Lock implements Store. The operating system releases the lock of a process that dies.
+// Lock implements Keeper. The operating system releases the lock of a process that dies.
 func (f files) Lock(ctx context.Context, key string) (store.Lock, error) {
 	unlock, err := f.lock(ctx, key+".lock")
 	set := func(_ context.Context, value []byte, _ time.Duration) error { // a file does not expire

@@ -22,7 +22,7 @@ type Keyring func(ctx context.Context, name string, create func() string) (key s
 // that other users could read.
 func NewFiles(folder string, kind config.Tokens, keyring Keyring, repaired atomicfile.Repaired) Vault {
 	k := &keyringKey{files: files{folder, repaired}, kind: kind, read: keyring}
-	return Vault{Store: k.files, Place: folder, Box: k.box}
+	return Vault{Keeper: k.files, Place: folder, Box: k.box}
 }
 
 // keyName is the name of the key in the keyring. No secret of a person can have this name.

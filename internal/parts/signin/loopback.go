@@ -65,7 +65,7 @@ func (l *Loopback) Wait(ctx context.Context) error {
 	return err
 }
 
-// callback handles the browser's way back. It ignores requests that belong to no sign-in, or to
+// callback handles the redirect that ends a sign-in in the browser. It ignores requests that belong to no sign-in, or to
 // another one.
 func (l *Loopback) callback(ctx context.Context, accounts *Accounts, name string) http.Handler {
 	mux := http.NewServeMux()

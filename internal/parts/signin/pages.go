@@ -33,7 +33,7 @@ func (p *Pages) begin(w http.ResponseWriter, r *http.Request) {
 	seen, name := p.view(r), r.PathValue("server")
 	switch {
 	case seen == nil:
-		showPage(w, http.StatusNotFound, page{"Not found", fmt.Sprintf("There is no schema %q.", r.PathValue("schema"))})
+		showPage(w, http.StatusNotFound, page{"Not found", fmt.Sprintf("There is no profile %q.", r.PathValue("schema"))})
 		return
 	case !seen.maySignIn(name):
 		showPage(w, http.StatusForbidden, page{"You may not sign in to " + name, notForAll})
@@ -50,11 +50,11 @@ func (p *Pages) begin(w http.ResponseWriter, r *http.Request) {
 // notForAll is why a caller may not sign in or out.
 const notForAll = `there is no such server, or its sign-in is for everybody: only callers who may use everything can change it`
 
-// view returns the upstreams of the schema in the path, as the sender sees them; nil if the
-// schema does not exist for it.
+// view returns the upstreams of the profile in the path, as the sender sees them; nil if the
+// profile does not exist for it.
 func (p *Pages) view(r *http.Request) *view {
 	name := r.PathValue("schema")
-	s := p.Front.Schemas()[name]
+	s := p.Front.Profiles()[name]
 	if s == nil || !access.MayUse(r.Context(), name) {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (p *Pages) complete(w http.ResponseWriter, r *http.Request) {
 		showPage(w, http.StatusBadRequest, page{"You are not signed in", err.Error()})
 		return
 	}
-	for _, s := range p.Front.Schemas() {
+	for _, s := range p.Front.Profiles() {
 		s.Registry().Resume(r.Context(), account.Is)
 	}
 	showPage(w, http.StatusOK, page{"You are signed in", "You can close this page."})
@@ -88,7 +88,7 @@ func (p *Pages) signOut(w http.ResponseWriter, r *http.Request) {
 	seen, name := p.view(r), r.PathValue("server")
 	switch {
 	case seen == nil:
-		access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q", r.PathValue("schema")))
+		access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no profile %q", r.PathValue("schema")))
 		return
 	case !seen.maySignIn(name):
 		access.Refuse(w, http.StatusForbidden, notForAll)

@@ -26,7 +26,7 @@ import (
 func testKey(letter string) seal.Key { return seal.Key(strings.Repeat(letter, seal.KeyBytes)) }
 
 // openShared returns the vault of a replica in a store.
-func openShared(s Store, keys ...seal.Key) Vault { return NewShared(s, seal.New(seal.Token, keys)) }
+func openShared(k Keeper, keys ...seal.Key) Vault { return NewShared(k, seal.New(seal.Token, keys)) }
 
 func openRedis(t *testing.T, address string) *redis.Store {
 	r, err := redis.Open(address, redis.Options{Limit: 30 * time.Second})

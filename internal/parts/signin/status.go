@@ -20,7 +20,7 @@ type Status struct {
 	Scopes   []string  `json:"scopes,omitempty"`  // the access that was granted
 	Expires  time.Time `json:"expires,omitzero"`  // of the access token; zero: unknown
 	Renews   bool      `json:"renews"`            // mcpx renews the access token by itself
-	Store    string    `json:"-"`                 // where the tokens are
+	Place    string    `json:"-"`                 // where the tokens are
 }
 
 // Has reports whether there is a sign-in with these scopes.
@@ -73,11 +73,11 @@ func (a *Account) Status(ctx context.Context) (Status, error) {
 		SignedIn: !c.expired(a.now()) || a.canRefresh(c),
 		Account:  c.Who, Issuer: c.Issuer, Scopes: c.Scopes, Expires: c.Expires,
 		Renews: c.Refresh != "" || a.settings.Flow == config.FlowClientCredentials,
-		Store:  place,
+		Place:  place,
 	}, nil
 }
 
-// Logout revokes the tokens (RFC 7009) and removes them from the store. It reports
+// Logout revokes the tokens (RFC 7009) and removes them from the vault. It reports
 // whether there were any. If they cannot be used, or the server cannot revoke them, they
 // are removed nevertheless; the error is about the server.
 func (a *Account) Logout(ctx context.Context) (wasSignedIn bool, err error) {

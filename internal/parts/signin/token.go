@@ -107,7 +107,7 @@ func (a *Account) renew(ctx context.Context, old *credentials, due func(stored *
 
 // refreshFailed returns the credentials to use after a refresh that brought no token. A
 // refresh token that the server does not accept may have been replaced by a process
-// without the lock, so the store is read again. Nothing is deleted.
+// without the lock, so the vault is read again. Nothing is deleted.
 func (a *Account) refreshFailed(ctx context.Context, sent *credentials, err error) (*credentials, error) {
 	refused, ok := errors.AsType[*tokenError](err)
 	if !ok || !refused.isFinal() {

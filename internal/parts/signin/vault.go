@@ -10,20 +10,20 @@ import (
 	"mcpx/internal/store"
 )
 
-// Store keeps values by key: the files of a user, or the [store.Store] of several replicas.
+// Keeper keeps values by key: the files of a user, or the [store.Store] of several replicas.
 // Several processes may share it. Its methods may be called concurrently.
-type Store interface {
+type Keeper interface {
 	// Get returns the value of a key, nil if there is none.
 	Get(ctx context.Context, key string) ([]byte, error)
 	// Lock waits until nobody else holds the lock of a key, whose holder may change the value.
 	Lock(ctx context.Context, key string) (store.Lock, error)
 }
 
-// Vault keeps credentials in a Store, encrypted if there is a key.
+// Vault keeps credentials with a Keeper, encrypted if there is a key.
 type Vault struct {
-	Store Store
-	Place string // where the Store is, for people
-	// Box returns what encrypts, nil if nothing is to be encrypted. Its error says why nothing
+	Keeper Keeper
+	Place  string // where the values are, for people
+	// Box returns the box that encrypts, nil if nothing is encrypted. Its error says why nothing
 	// can be saved. It may create a key, and may be called concurrently.
 	Box func(ctx context.Context) (*seal.Box, error)
 
@@ -32,8 +32,8 @@ type Vault struct {
 
 // NewShared returns the Vault in a store that replicas share. A reader of that store cannot
 // use the credentials.
-func NewShared(s Store, box *seal.Box) Vault {
-	return Vault{Store: s, Place: "server.store", Box: func(context.Context) (*seal.Box, error) { return box, nil }, mustSeal: true}
+func NewShared(k Keeper, box *seal.Box) Vault {
+	return Vault{Keeper: k, Place: "server.store", Box: func(context.Context) (*seal.Box, error) { return box, nil }, mustSeal: true}
 }
 
 // lostError says why stored credentials cannot be used. Only Logout deletes them.

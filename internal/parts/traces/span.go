@@ -27,7 +27,7 @@ func (t *Tracer) Receive(ctx context.Context, r server.TracedRequest) (context.C
 		remote[name], _ = rawjson.String(rawjson.Get(r.Meta, name))
 	}
 	return t.begin(traceContext.Extract(ctx, remote), trace.SpanKindServer, request{r.Method, r.Params, []attribute.KeyValue{
-		attribute.String("jsonrpc.request.id", text(r.ID)), attribute.String("mcp.protocol.version", r.Revision), attribute.String("mcpx.schema", r.Schema),
+		attribute.String("jsonrpc.request.id", text(r.ID)), attribute.String("mcp.protocol.version", r.Revision), attribute.String("mcpx.schema", r.Profile),
 	}})
 }
 
@@ -38,7 +38,7 @@ func (t *Tracer) Send(ctx context.Context, r registry.TracedRequest) (meta []byt
 		return r.Meta, nil
 	}
 	ctx, s = t.begin(ctx, trace.SpanKindClient, request{r.Method, r.Params, []attribute.KeyValue{
-		attribute.String("mcpx.schema", r.Schema), attribute.String("mcpx.server", r.Server), attribute.String("network.transport", r.Transport),
+		attribute.String("mcpx.schema", r.Profile), attribute.String("mcpx.server", r.Server), attribute.String("network.transport", r.Transport),
 	}})
 	if r.Meta == nil { // the upstream gets none
 		return nil, s

@@ -73,8 +73,8 @@ func TestOnlyWithACollector(t *testing.T) {
 
 // traced is a client's request and the request to the upstream for it.
 type traced struct {
-	Params, Meta, ID                    []byte
-	Revision, Schema, Server, Transport string
+	Params, Meta, ID                     []byte
+	Revision, Profile, Server, Transport string
 }
 
 // attributesOf returns the attributes that a span of one kind must have: those of the other
@@ -103,7 +103,7 @@ func TestSpans(t *testing.T) {
 		isRoot  bool
 	}{
 		{
-			name: "a call", request: traced{Params: []byte(`{"name":"add","arguments":{"key":"` + secret + `"}}`), ID: []byte(`"a"`), Revision: "2025-06-18", Schema: "default"},
+			name: "a call", request: traced{Params: []byte(`{"name":"add","arguments":{"key":"` + secret + `"}}`), ID: []byte(`"a"`), Revision: "2025-06-18", Profile: "default"},
 			result: `{"content":[{"type":"text","text":"` + secret + `"}]}`, span: "tools/call add",
 			want: map[string]string{"gen_ai.tool.name": "add", "jsonrpc.request.id": "a", "mcp.protocol.version": "2025-06-18", "mcpx.schema": "default"},
 		},
@@ -137,8 +137,8 @@ func TestSpans(t *testing.T) {
 				row.request.Meta = []byte(`{"traceparent":"` + parent + `","tracestate":"a=1","baggage":"b=2"}`)
 			}
 			r := row.request
-			ctx, received := tracer.Receive(t.Context(), server.TracedRequest{Method: "tools/call", Params: r.Params, Meta: r.Meta, ID: r.ID, Revision: r.Revision, Schema: r.Schema})
-			meta, sent := tracer.Send(ctx, registry.TracedRequest{Method: "tools/call", Params: r.Params, Meta: r.Meta, Schema: r.Schema, Server: r.Server, Transport: r.Transport})
+			ctx, received := tracer.Receive(t.Context(), server.TracedRequest{Method: "tools/call", Params: r.Params, Meta: r.Meta, ID: r.ID, Revision: r.Revision, Profile: r.Profile})
+			meta, sent := tracer.Send(ctx, registry.TracedRequest{Method: "tools/call", Params: r.Params, Meta: r.Meta, Profile: r.Profile, Server: r.Server, Transport: r.Transport})
 			sent.End([]byte(row.result), row.failure)
 			received.End([]byte(row.result), row.failure)
 			tracer.Close()

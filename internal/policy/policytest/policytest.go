@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/policy"
 )
 
-// Rules grant schemas, servers and tools: "schema", "schema/server" or "schema/server/tool",
+// Rules grant profiles, servers and tools: "schema", "schema/server" or "schema/server/tool",
 // each part a pattern of path.Match.
 type Rules struct {
 	Allow    []string
@@ -18,13 +18,13 @@ type Rules struct {
 // Allow returns rules.
 func Allow(patterns ...string) *Rules { return &Rules{Allow: patterns} }
 
-// HasSchema implements policy.Rules.
-func (r *Rules) HasSchema(schema string) bool {
-	return matches(r.Allow, schema) || matches(r.ReadOnly, schema)
+// HasProfile implements policy.Rules.
+func (r *Rules) HasProfile(profile string) bool {
+	return matches(r.Allow, profile) || matches(r.ReadOnly, profile)
 }
 
 // Extent implements policy.Rules.
-func (r *Rules) Extent(schema, server string) policy.Extent {
+func (r *Rules) Extent(profile, server string) policy.Extent {
 	most := policy.Nothing
 	for _, list := range []struct {
 		patterns []string
@@ -32,7 +32,7 @@ func (r *Rules) Extent(schema, server string) policy.Extent {
 	}{{r.Allow, policy.Everything}, {r.ReadOnly, policy.AllButSomeTools}} {
 		for _, p := range list.patterns {
 			switch {
-			case !matches([]string{p}, schema, server):
+			case !matches([]string{p}, profile, server):
 			case strings.Count(p, "/") == 2:
 				most = max(most, policy.SomeTools)
 			default:
@@ -45,7 +45,7 @@ func (r *Rules) Extent(schema, server string) policy.Extent {
 
 // HasTool implements policy.Rules.
 func (r *Rules) HasTool(t policy.Tool) bool {
-	return matches(r.Allow, t.Schema, t.Server, t.Name) || t.ReadOnly && matches(r.ReadOnly, t.Schema, t.Server, t.Name)
+	return matches(r.Allow, t.Profile, t.Server, t.Name) || t.ReadOnly && matches(r.ReadOnly, t.Profile, t.Server, t.Name)
 }
 
 // matches reports whether one of the patterns matches the names, as far as it goes.

@@ -1,9 +1,9 @@
 /** The console: routes, keys, theme. */
 
 import { button, fill, h } from './dom.js';
-import { openSchema, poll, watch } from './session.js';
+import { openProfile, poll, watch } from './session.js';
 import { prepared } from './runs.js';
-import { emit, on, save, schemas, state } from './store.js';
+import { emit, on, save, profiles, state } from './state.js';
 import { showShortcuts } from './views/asked.js';
 import { call } from './views/call.js';
 import { history } from './views/history.js';
@@ -19,7 +19,7 @@ const byID = (id) => document.getElementById(id);
 const PAGES = { '': overview, '~tokens': tokens, '~history': history };
 const ITEMS = { tools: call, prompts: call, resources: resource, templates: template };
 
-// Routes: #/schema, #/schema/~page, #/schema/server, #/schema/server/kind and #/schema/server/kind/name.
+// Routes: #/profile, #/profile/~page, #/profile/server, #/profile/server/kind and #/profile/server/kind/name.
 
 let route = {};
 let leave = new AbortController();
@@ -29,8 +29,8 @@ function parseRoute() {
   try {
     parts = location.hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent);
   } catch { /* an address nobody made here */ }
-  const [schema = '', second = '', kind, name] = parts;
-  return second.startsWith('~') || second === '' ? { schema, page: second } : { schema, server: second, kind, name };
+  const [profile = '', second = '', kind, name] = parts;
+  return second.startsWith('~') || second === '' ? { profile, page: second } : { profile, server: second, kind, name };
 }
 
 function show() {
@@ -39,11 +39,11 @@ function show() {
   leave = new AbortController();
   byID('sidebar').classList.remove('open');
   const main = byID('main');
-  const names = schemas();
+  const names = profiles();
   if (names.length > 0) {
-    const wanted = names.includes(route.schema) ? route.schema : route.schema === '' ? names.find((n) => n === 'default') ?? names[0] : '';
-    if (!wanted) return void fill(main, empty('No such schema', `mcpx serves ${names.join(', ')}.`));
-    if (wanted !== state.schema) openSchema(wanted).catch(() => {}); // the banner shows the error
+    const wanted = names.includes(route.profile) ? route.profile : route.profile === '' ? names.find((n) => n === 'default') ?? names[0] : '';
+    if (!wanted) return void fill(main, empty('No such profile', `mcpx serves ${names.join(', ')}.`));
+    if (wanted !== state.profile) openProfile(wanted).catch(() => {}); // the banner shows the error
   }
   const view = route.server === undefined ? PAGES[route.page] ?? overview : route.name ? ITEMS[route.kind] ?? server : server;
   view(main, route, leave.signal);
@@ -118,7 +118,7 @@ addEventListener('keydown', keydown);
 on('connection', banner);
 
 fill(byID('main'), empty('Connecting…', 'Loading the servers from mcpx.'));
-on('status', () => { if (!state.schema && schemas().length > 0) show(); });
+on('status', () => { if (!state.profile && profiles().length > 0) show(); });
 await poll();
-if (!state.schema) show();
+if (!state.profile) show();
 watch();

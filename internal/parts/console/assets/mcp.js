@@ -69,7 +69,7 @@ export class Client {
 
   async #initialize() {
     this.pause();
-    this.#withdraw();
+    this.#cancelPending();
     this.session = this.#version = '';
     const params = { protocolVersion: VERSION, capabilities: CAPABILITIES, clientInfo: { name: 'mcpx console', version: '1' } };
     const id = ++this.#lastID;
@@ -139,7 +139,7 @@ export class Client {
   /** Ends the session, even while the page unloads. */
   close() {
     this.pause();
-    this.#withdraw();
+    this.#cancelPending();
     this.#posts.abort(new Canceled());
     this.#posts = new AbortController();
     if (this.session) fetch(this.#url, { method: 'DELETE', headers: this.#headers(), keepalive: true }).catch(() => {});
@@ -147,7 +147,7 @@ export class Client {
   }
 
   /** Cancels the server requests of a session that ends: the next session reuses their IDs. */
-  #withdraw() {
+  #cancelPending() {
     for (const asked of this.#asked.values()) asked.abort();
     this.#asked.clear();
   }

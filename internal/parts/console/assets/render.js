@@ -3,7 +3,7 @@
 import { bytes, button, copyButton, download, h, icon, outLink, plural } from './dom.js';
 import { isObject, parseComposite, stringify } from './json.js';
 import { markdown } from './markdown.js';
-import { link } from './store.js';
+import { link } from './state.js';
 
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif|bmp|svg\+xml)$/;
 const AUDIO = /^audio\/(wav|x-wav|wave|mpeg|mp3|mp4|aac|ogg|webm|flac|x-flac)$/;

@@ -5,7 +5,7 @@ import { stringify } from './json.js';
 import { Canceled } from './mcp.js';
 import { secretNames } from './schema.js';
 import { request } from './session.js';
-import { emit, itemLink, remember, state } from './store.js';
+import { emit, itemLink, remember, state } from './state.js';
 
 /** A browser has six connections to a server. One stays free to cancel calls. */
 const AT_ONCE = 4;
@@ -22,7 +22,7 @@ const running = new Set();
 
 /**
  * @typedef {object} Run
- * @property {import('./store.js').Item} item @property {object} args
+ * @property {import('./state.js').Item} item @property {object} args
  * @property {'running' | 'ok' | 'error' | 'failed' | 'cancelled'} outcome error: the server says so; failed: there is no result
  * @property {number} began @property {number} ms @property {any} [result] @property {Error} [error] @property {any} [progress]
  * @property {number} size @property {() => void} cancel
@@ -45,7 +45,7 @@ export function start(item, args = {}) {
 async function perform(run, signal) {
   const { item } = run;
   const begin = performance.now();
-  const schema = state.schema;
+  const profile = state.profile;
   try {
     if (running.size >= AT_ONCE) throw new Error(`${AT_ONCE} calls are under way already; cancel one of them first`);
     running.add(run);
@@ -66,7 +66,7 @@ async function perform(run, signal) {
   announce(`${item.name}: ${OUTCOMES[run.outcome]} after ${duration(run.ms)}`);
   emit('run', run);
   remember({
-    at: run.began, schema: schema || state.schema, server: item.server, kind: item.kind, name: item.name, key: item.key, arguments: withoutSecrets(item, run.args),
+    at: run.began, schema: profile || state.profile, server: item.server, kind: item.kind, name: item.name, key: item.key, arguments: withoutSecrets(item, run.args),
     outcome: run.outcome, ms: Math.round(run.ms), ...run.error ? { error: run.error.message } : { result: run.result },
   });
 }

@@ -3,7 +3,7 @@
 import { Canceled, Client, HTTPError, RPCError } from './mcp.js';
 import { maskSecrets } from './schema.js';
 import { isFailing, stateName } from './states.js';
-import { emit, note, once, recordMessage, schemas, servers, state } from './store.js';
+import { emit, note, once, recordMessage, profiles, servers, state } from './state.js';
 import { answer } from './views/asked.js';
 
 const POLL = 2000;
@@ -20,27 +20,27 @@ const LISTS = { // by kind: method, member of the result, key of an item
 let client = null;
 let lastStatus = '';
 
-/** Sends a request on the session of the current schema. */
+/** Sends a request on the session of the current profile. */
 export async function request(method, params, options) {
-  while (!state.schema) await new Promise((resolve) => once('status', resolve)); // the page has just opened
-  const { schema } = state;
-  if (!client?.isOpen) await openSchema(schema);
-  if (state.schema !== schema) throw new Canceled(); // the user has changed the schema
+  while (!state.profile) await new Promise((resolve) => once('status', resolve)); // the page has just opened
+  const { profile } = state;
+  if (!client?.isOpen) await openProfile(profile);
+  if (state.profile !== profile) throw new Canceled(); // the user has changed the profile
   return client.request(method, params, options);
 }
 
-/** Opens the session of a schema and closes the previous one. */
-export async function openSchema(schema) {
-  if (state.schema !== schema || !client) {
+/** Opens the session of a profile and closes the previous one. */
+export async function openProfile(profile) {
+  if (state.profile !== profile || !client) {
     client?.close();
-    const mine = client = new Client(`mcp/${encodeURIComponent(schema)}?expose=flat`, {
+    const mine = client = new Client(`mcp/${encodeURIComponent(profile)}?expose=flat`, {
       request: answer,
       notification,
       message: (received, message) => recordMessage(received, received ? message : withoutSecrets(message)),
-      opened: () => (mine === client ? opened() : mine.close()), // the user may have changed the schema
+      opened: () => (mine === client ? opened() : mine.close()), // the user may have changed the profile
       listening: (again) => { if (mine === client) listening(again); },
     });
-    state.schema = schema;
+    state.profile = profile;
     state.items = { tools: null, prompts: null, resources: null, templates: null };
     state.subscriptions.clear();
     emit('status');
@@ -58,7 +58,7 @@ export async function openSchema(schema) {
 /** Reads all lists when a session is open. */
 function opened() {
   connected('open');
-  note({ kind: 'session', from: 'mcpx', text: `session opened for the schema ${state.schema}` });
+  note({ kind: 'session', from: 'mcpx', text: `session opened for the profile ${state.profile}` });
   reloadAll();
   if (state.level) client.request('logging/setLevel', { level: state.level }).catch(() => {});
 }
@@ -97,7 +97,7 @@ async function reload(kind) {
   if (from !== client && client.isOpen) reload(kind);
 }
 
-/** @returns {import('./store.js').Item} */
+/** @returns {import('./state.js').Item} */
 function item(kind, raw, key) {
   const meta = raw._meta ?? {};
   const own = kind === 'tools' || kind === 'prompts' ? meta['mcpx/name'] ?? key : raw.name ?? key;
@@ -144,7 +144,7 @@ export async function subscribe(uri) {
   subscribing.set(uri, subscribing.get(uri) ?? 0);
   try {
     await request('resources/subscribe', { uri });
-    if (mine !== client) return; // the user has changed the schema
+    if (mine !== client) return; // the user has changed the profile
     state.subscriptions.set(uri, { count: subscribing.get(uri) ?? state.subscriptions.get(uri)?.count ?? 0, at: Date.now(), session: mine.session });
   } finally {
     subscribing.delete(uri);
@@ -157,7 +157,7 @@ export async function subscribe(uri) {
 /** Subscribes to a resource again on a new stream, and counts an update: it may have changed in between. */
 async function resubscribe(uri) {
   const mine = client;
-  const isOld = () => mine !== client || !state.subscriptions.has(uri); // another schema, or no longer subscribed
+  const isOld = () => mine !== client || !state.subscriptions.has(uri); // another profile, or no longer subscribed
   try {
     await mine.request('resources/subscribe', { uri });
     if (isOld()) return;
@@ -204,7 +204,7 @@ function connected(connection, problem = '') {
   emit('connection');
 }
 
-/** Reports a failure, unless it belongs to a schema that is no longer shown. */
+/** Reports a failure, unless it belongs to a profile that is no longer shown. */
 function lost(error, of = client) {
   if (of !== client || error instanceof Canceled) return;
   if (error instanceof RPCError) return note({ kind: 'session', level: 'error', from: 'mcpx', text: error.message });
@@ -240,7 +240,7 @@ export async function poll() {
     if (turn === polls) lost(error);
     return;
   }
-  const mine = schemas().includes(state.schema) ? client : null;
+  const mine = profiles().includes(state.profile) ? client : null;
   if (!mine || state.connection === 'open' && mine.isOpen) return;
   await (mine.isOpen ? mine.request('ping').then(found) : mine.open()).catch((error) => lost(error, mine));
 }
@@ -253,7 +253,7 @@ function found() {
 
 /** Logs state changes of servers, and reads their lists again. */
 function compare(before) {
-  const old = new Map((before?.schemas?.[state.schema] ?? []).map((s) => [s.name, s]));
+  const old = new Map((before?.schemas?.[state.profile] ?? []).map((s) => [s.name, s]));
   let changed = false;
   for (const now of servers()) {
     const was = old.get(now.name);
@@ -276,4 +276,4 @@ document.addEventListener('visibilitychange', () => {
   }
 });
 addEventListener('pagehide', () => client?.close());
-addEventListener('pageshow', (event) => { if (event.persisted && client) openSchema(state.schema).catch(() => {}); });
+addEventListener('pageshow', (event) => { if (event.persisted && client) openProfile(state.profile).catch(() => {}); });

@@ -17,7 +17,7 @@ import (
 type conn struct {
 	redis.Conn
 	raw   net.Conn
-	era   int64       // of its pool, when it was dialed
+	epoch int64       // of its pool, when it was dialed
 	isOld func() bool // whether another server should be used now; nil: no
 	isCut atomic.Bool // closed in the middle of a request
 }
@@ -134,7 +134,7 @@ type pool struct {
 	free  *semaphore.Weighted // the library's own limit panics if a request ends while the pool is closed
 	conns redis.Pool
 
-	era      atomic.Int64 // idle connections of older eras are not used
+	epoch    atomic.Int64 // idle connections of older epochs are not used
 	isClosed atomic.Bool
 }
 
@@ -143,12 +143,12 @@ func newPool(dial func(ctx context.Context) (*conn, error), l limits) *pool {
 	p.conns = redis.Pool{
 		MaxIdle: l.idle, IdleTimeout: l.idleTime, MaxConnLifetime: l.lifetime, TestOnBorrowContext: p.check,
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
-			era := p.era.Load() // before dial asks for the address
+			epoch := p.epoch.Load() // before dial asks for the address
 			c, err := dial(ctx)
 			if err != nil {
 				return nil, err
 			}
-			c.era = era
+			c.epoch = epoch
 			return c, nil
 		},
 	}
@@ -158,7 +158,7 @@ func newPool(dial func(ctx context.Context) (*conn, error), l limits) *pool {
 // check returns an error if an idle connection must not be used.
 func (p *pool) check(ctx context.Context, idle redis.Conn, used time.Time) error {
 	c := idle.(*conn)
-	if c.era != p.era.Load() {
+	if c.epoch != p.epoch.Load() {
 		return errOld
 	}
 	if time.Since(used) < trustIdle {
@@ -203,7 +203,7 @@ func (p *pool) send(ctx context.Context, isAsking bool, command string, args []a
 func (p *pool) connect(ctx context.Context, _ string) (*conn, error) { return p.dial(ctx) }
 
 // reset implements client.
-func (p *pool) reset() { p.era.Add(1) }
+func (p *pool) reset() { p.epoch.Add(1) }
 
 // close implements client.
 func (p *pool) close() {

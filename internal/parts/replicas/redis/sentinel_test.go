@@ -146,7 +146,7 @@ func TestOlderOpinions(t *testing.T) {
 		{agreeTime + time.Second, "a", 1, "a", 2},
 	} {
 		got := s.believe(opinion[string]{value: row.address, epoch: row.epoch}, begun.Add(row.after))
-		if got != row.want || s.switches.Load() != row.switches || s.era.Load() != row.switches {
+		if got != row.want || s.switches.Load() != row.switches || s.epoch.Load() != row.switches {
 			t.Errorf("%d: %s, %d switches", i, got, s.switches.Load())
 		}
 	}

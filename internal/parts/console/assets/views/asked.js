@@ -3,7 +3,7 @@
 import { add, button, h } from '../dom.js';
 import { createForm } from '../form.js';
 import { contentBlock, tree } from '../render.js';
-import { note } from '../store.js';
+import { note } from '../state.js';
 
 let queue = Promise.resolve();
 

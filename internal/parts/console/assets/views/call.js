@@ -9,7 +9,7 @@ import { lastRun, OUTCOMES, prepared, start } from '../runs.js';
 import { validate } from '../schema.js';
 import { complete } from '../session.js';
 import { isFailing } from '../states.js';
-import { itemLink, itemNamed, on, serverNamed, state } from '../store.js';
+import { itemLink, itemNamed, on, serverNamed, state } from '../state.js';
 import { crumbs, empty, overviewCrumb } from './parts.js';
 
 const HINTS = [['readOnlyHint', true, 'Read-only', 'good'], ['destructiveHint', true, 'Destructive', 'bad'], ['idempotentHint', true, 'Idempotent', ''], ['openWorldHint', true, 'Open world', '']];
@@ -40,7 +40,7 @@ export function call(main, route, signal) {
 export function missing(route) {
   const s = serverNamed(route.server);
   if (!state.status || s?.state === 'ready' && state.items[route.kind] === null) return h('p', { class: 'empty' }, 'Reading the list…');
-  if (!s) return empty(`There is no server ${route.server}`, `The schema ${state.schema} has no server of that name.`);
+  if (!s) return empty(`There is no server ${route.server}`, `The profile ${state.profile} has no server of that name.`);
   if (isFailing(s)) return empty(`${route.name} is not there`, `The server ${s.name} has failed: ${s.reason}`);
   const reasons = { starting: 'is starting. Its lists appear when it is ready.', idle: 'does not run, and listed no such thing when it did.', stopped: 'is stopped.', disabled: 'is disabled.' };
   return empty(`${route.name} is not there`, `The server ${s.name} ${reasons[s.state] ?? 'does not list it now.'}`);

@@ -3,7 +3,7 @@
 import { ask } from '../api.js';
 import { add, announce, button, duration, fill, h, number, plural } from '../dom.js';
 import { poll } from '../session.js';
-import { link } from '../store.js';
+import { link } from '../state.js';
 
 /** Returns a labeled control. */
 function row(label, control, help) {

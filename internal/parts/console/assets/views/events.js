@@ -2,7 +2,7 @@
 
 import { fill, h } from '../dom.js';
 import { setLevel } from '../session.js';
-import { emit, note, on, state } from '../store.js';
+import { emit, note, on, state } from '../state.js';
 import { append, line, SHOWN } from './pane.js';
 
 const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];

@@ -4,7 +4,7 @@ import { button, dateTime, download, duration, fill, h, plural } from '../dom.js
 import { stringify } from '../json.js';
 import { raw, RENDER } from '../render.js';
 import { OUTCOMES, prepared } from '../runs.js';
-import { on, setHistory, state } from '../store.js';
+import { on, setHistory, state } from '../state.js';
 import { confirm, crumbs, empty, overviewCrumb } from './parts.js';
 
 export function history(main, _, signal) {
@@ -76,7 +76,7 @@ function content() {
     const [toggle, place] = resultOf(entry);
     return h('li', {}, h('span', { class: `outcome ${entry.outcome}` }, OUTCOMES[entry.outcome] ?? entry.outcome),
       h('button', { type: 'button', class: 'history-name', data: { key: `open ${entry.at}` }, onclick: () => open(entry, false) },
-        h('strong', {}, entry.name), h('span', { class: 'muted' }, ` ${entry.server}${entry.schema === state.schema ? '' : ` · ${entry.schema}`}`)),
+        h('strong', {}, entry.name), h('span', { class: 'muted' }, ` ${entry.server}${entry.schema === state.profile ? '' : ` · ${entry.schema}`}`)),
       h('code', { class: 'history-args' }, args === '{}' ? '' : args),
       h('span', { class: 'history-when muted' }, `${dateTime(entry.at)} · ${duration(entry.ms ?? 0)}`),
       h('span', { class: 'history-actions' }, toggle, button('Run again', () => open(entry, true), { kind: 'small', symbol: 'play', data: { key: `run ${entry.at}` } }),

@@ -1,7 +1,7 @@
 /** The panel below: events, JSON-RPC messages, and stderr. */
 
 import { button, fill, h } from '../dom.js';
-import { load, on, save, state } from '../store.js';
+import { load, on, save, state } from '../state.js';
 import { events } from './events.js';
 import { messages } from './messages.js';
 import { stderr } from './stderr.js';

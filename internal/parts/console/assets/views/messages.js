@@ -3,7 +3,7 @@
 import { ask } from '../api.js';
 import { bytes, clock, copyButton, fill, h } from '../dom.js';
 import { parse, stringify } from '../json.js';
-import { mayControl, on, servers, state } from '../store.js';
+import { mayControl, on, servers, state } from '../state.js';
 import { append } from './pane.js';
 
 const POLL = 1000;

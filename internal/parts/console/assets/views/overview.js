@@ -3,7 +3,7 @@
 import { announce, button, copyButton, duration, fill, h, number, plural, short } from '../dom.js';
 import { poll } from '../session.js';
 import { byNeed, grouped, isFailing, needsPerson, stateClass, stateGroup } from '../states.js';
-import { link, mayEdit, on, servers, state } from '../store.js';
+import { link, mayEdit, on, servers, state } from '../state.js';
 import { showAddServer } from './edit.js';
 import { empty, figures, stateMark } from './parts.js';
 
@@ -19,7 +19,7 @@ const COLUMNS = [
 const chosen = { words: '', state: '', column: 'State', descending: false };
 
 export function overview(main, _, signal) {
-  document.title = `${state.schema} · mcpx`;
+  document.title = `${state.profile} · mcpx`;
   const top = h('div', {});
   const bar = h('div', { class: 'filters' });
   const list = h('div', {});
@@ -28,7 +28,7 @@ export function overview(main, _, signal) {
   let drawn = '';
   const drawList = () => fill(list, state.status && listed(drawList));
   const draw = () => {
-    const now = JSON.stringify([state.schema, state.status]);
+    const now = JSON.stringify([state.profile, state.status]);
     if (now === drawn) return; // keep the elements, so that a click hits its target
     drawn = now;
     if (!state.status) return void fill(top, empty('Connecting…', 'Loading the servers from mcpx.'));
@@ -43,14 +43,14 @@ export function overview(main, _, signal) {
 
 function head() {
   const all = servers().filter((s) => s.state !== 'disabled');
-  const { without = 0, with: withMCPX = 0 } = state.status.context?.[state.schema] ?? {};
+  const { without = 0, with: withMCPX = 0 } = state.status.context?.[state.profile] ?? {};
   const count = (name) => all.filter((s) => s.state === name).length;
   const failing = all.filter(isFailing).length;
   const starting = all.filter((s) => stateGroup(s) === 'Starting').length;
   const signIn = all.filter(needsPerson).length;
   const notes = [failing > 0 && `${number(failing)} failed`, signIn > 0 && `${number(signIn)} need${signIn === 1 ? 's' : ''} sign-in`, starting > 0 && `${number(starting)} starting`, count('idle') > 0 && `${number(count('idle'))} idle`].filter(Boolean);
   return [
-    h('div', { class: 'head' }, h('h1', {}, 'Overview'), h('p', { class: 'lead' }, `Schema ${state.schema}, served by mcpx ${state.status.version}.`)),
+    h('div', { class: 'head' }, h('h1', {}, 'Overview'), h('p', { class: 'lead' }, `Profile ${state.profile}, served by mcpx ${state.status.version}.`)),
     configProblem(),
     figures(
       ['Servers ready', `${count('ready')} of ${all.length}`, notes.join(', ')],
@@ -67,7 +67,7 @@ const footer = () => [
 ];
 
 function connection() {
-  const address = `${location.origin}${location.pathname}mcp/${encodeURIComponent(state.schema)}`;
+  const address = `${location.origin}${location.pathname}mcp/${encodeURIComponent(state.profile)}`;
   return h('section', { class: 'connect' }, h('h2', {}, 'Connect an agent'), h('p', { class: 'muted' }, 'Streamable HTTP, with two tools in place of all:'),
     h('div', { class: 'address' }, h('code', {}, address), copyButton(() => address, 'Copy the address')));
 }

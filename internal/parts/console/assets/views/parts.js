@@ -2,7 +2,7 @@
 
 import { button, duration, h, number, plural, short } from '../dom.js';
 import { stateClass, stateWord } from '../states.js';
-import { link, state } from '../store.js';
+import { link, state } from '../state.js';
 
 /** Returns the state of a server: a dot and a word. */
 export function stateMark(server) {
@@ -24,7 +24,7 @@ export function crumbs(...parts) {
     i === parts.length - 1 ? h('span', { 'aria-current': 'page' }, text) : [h('a', { href: link(...to), data: { key: `crumb ${i}` } }, text), h('span', { 'aria-hidden': 'true' }, '/')]));
 }
 
-export const overviewCrumb = () => [state.schema || 'mcpx'];
+export const overviewCrumb = () => [state.profile || 'mcpx'];
 
 /** Returns a row of named figures. */
 export const figures = (...list) => h('dl', { class: 'figures' }, list.filter(Boolean).map(([name, value, note]) =>

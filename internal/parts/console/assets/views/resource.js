@@ -4,7 +4,7 @@ import { button, clock, fill, h, plural } from '../dom.js';
 import { createForm } from '../form.js';
 import { lastRun, prepared, start } from '../runs.js';
 import { complete, subscribe, unsubscribe } from '../session.js';
-import { itemLink, itemNamed, itemsOf, on, state } from '../store.js';
+import { itemLink, itemNamed, itemsOf, on, state } from '../state.js';
 import { drawRun, missing } from './call.js';
 import { crumbs, empty, overviewCrumb } from './parts.js';
 
@@ -80,7 +80,7 @@ export function template(main, route, signal) {
   draw();
 }
 
-/** @param {import('../store.js').Item} item */
+/** @param {import('../state.js').Item} item */
 function page(item) {
   const names = variables(item.key);
   const schema = { type: 'object', properties: Object.fromEntries(names.map((n) => [n, { type: 'string' }])), required: names };
@@ -89,7 +89,7 @@ function page(item) {
   const redraw = () => { uri.textContent = expand(item.key, form.get()); };
   const open = () => {
     if (form.check().length > 0) return form.focusError();
-    location.hash = `#/${[state.schema, item.server, 'resources', expand(item.key, form.get())].map(encodeURIComponent).join('/')}`;
+    location.hash = `#/${[state.profile, item.server, 'resources', expand(item.key, form.get())].map(encodeURIComponent).join('/')}`;
   };
   return [
     h('div', { class: 'head' }, h('h1', {}, item.raw.title ?? item.name), item.raw.description && h('p', { class: 'lead pre' }, item.raw.description)),

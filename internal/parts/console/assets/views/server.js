@@ -5,7 +5,7 @@ import { announce, button, clock, copyButton, dateTime, duration, fill, firstLin
 import { stringify } from '../json.js';
 import { poll } from '../session.js';
 import { isFailing, needsPerson, stateClass } from '../states.js';
-import { itemLink, itemsOf, link, mayControl, mayEdit, on, serverNamed, state } from '../store.js';
+import { itemLink, itemsOf, link, mayControl, mayEdit, on, serverNamed, state } from '../state.js';
 import { showSettings } from './edit.js';
 import { confirm, crumbs, empty, figures, overviewCrumb, stateMark, tell } from './parts.js';
 
@@ -51,7 +51,7 @@ export function server(main, route, signal) {
 
 function head(name) {
   const s = serverNamed(name);
-  if (!s) return state.status ? empty('No such server', `The schema ${state.schema} has no server named ${name}.`) : empty('Connecting…', 'Loading the servers from mcpx.');
+  if (!s) return state.status ? empty('No such server', `The profile ${state.profile} has no server named ${name}.`) : empty('Connecting…', 'Loading the servers from mcpx.');
   return [
     crumbs(overviewCrumb(), [s.name]),
     h('div', { class: 'head' }, h('div', { class: 'title' }, h('h1', {}, s.name), stateMark(s), h('span', { class: 'spring' }), actions(s)), s.description && h('p', { class: 'lead' }, s.description)),
@@ -113,11 +113,11 @@ function trouble(s) {
 
 /** Returns a link to the page where a person signs in to the server. */
 const signInLink = (name, text) => h('p', {}, h('a', { class: 'button primary', target: '_blank', rel: 'noopener', data: { key: 'sign in' },
-  href: `${location.origin}${location.pathname}signin/${encodeURIComponent(state.schema)}/${encodeURIComponent(name)}` }, text));
+  href: `${location.origin}${location.pathname}signin/${encodeURIComponent(state.profile)}/${encodeURIComponent(name)}` }, text));
 
 async function signOut(name) {
   if (!await confirm(`Sign out of ${name}?`, 'mcpx forgets the tokens of this server, and revokes them where that is possible.', 'Sign out')) return;
-  const response = await fetch(`signout/${encodeURIComponent(state.schema)}/${encodeURIComponent(name)}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, signal: AbortSignal.timeout(30_000) }).catch(() => undefined);
+  const response = await fetch(`signout/${encodeURIComponent(state.profile)}/${encodeURIComponent(name)}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, signal: AbortSignal.timeout(30_000) }).catch(() => undefined);
   if (!response?.ok) await tell('You are still signed in', `mcpx could not sign out of ${name}.`);
   await poll();
 }

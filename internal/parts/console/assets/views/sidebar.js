@@ -3,7 +3,7 @@
 import { ask } from '../api.js';
 import { button, fill, firstLine, h, icon, plural } from '../dom.js';
 import { grouped, isFailing, needsPerson } from '../states.js';
-import { itemLink, itemNamed, link, on, schemas, servers, state } from '../store.js';
+import { itemLink, itemNamed, link, on, profiles, servers, state } from '../state.js';
 import { facts, stateMark } from './parts.js';
 
 const FOUND = 60;
@@ -24,8 +24,8 @@ export function sidebar(element, { current, toggleTheme, themeName, showShortcut
       }
     },
   });
-  const chooser = h('select', { id: 'schema', 'aria-label': 'Schema', onchange: () => { location.hash = `#/${encodeURIComponent(chooser.value)}`; } });
-  const schemaRow = h('div', { class: 'schema-row' }, h('label', { htmlFor: 'schema' }, 'Schema'), chooser);
+  const chooser = h('select', { id: 'profile', 'aria-label': 'Profile', onchange: () => { location.hash = `#/${encodeURIComponent(chooser.value)}`; } });
+  const profileRow = h('div', { class: 'profile-row' }, h('label', { htmlFor: 'profile' }, 'Profile'), chooser);
   const list = h('div', { class: 'nav-list', data: { list: 'servers' } });
   const foot = h('div', { class: 'nav-foot' });
   const theme = button('', () => { toggleTheme(); drawTheme(); }, { kind: 'ghost', symbol: 'auto', label: 'Theme' });
@@ -53,16 +53,16 @@ export function sidebar(element, { current, toggleTheme, themeName, showShortcut
 
   let offered = '';
   const drawChooser = (names) => {
-    const now = JSON.stringify([names, state.schema]);
+    const now = JSON.stringify([names, state.profile]);
     if (now === offered) return; // it may be open
     offered = now;
-    schemaRow.hidden = names.length < 2;
-    fill(chooser, names.map((n) => h('option', { value: n, selected: n === state.schema }, n)));
+    profileRow.hidden = names.length < 2;
+    fill(chooser, names.map((n) => h('option', { value: n, selected: n === state.profile }, n)));
   };
   let drawn = '';
   const draw = () => {
-    const names = schemas();
-    const now = JSON.stringify([names, state.schema, servers(), current(), search.value, search.value && [related, Object.values(state.items).map((l) => l?.length)]]);
+    const names = profiles();
+    const now = JSON.stringify([names, state.profile, servers(), current(), search.value, search.value && [related, Object.values(state.items).map((l) => l?.length)]]);
     if (now === drawn) return; // keep the elements, so that a click hits its target
     drawn = now;
     drawChooser(names);
@@ -75,7 +75,7 @@ export function sidebar(element, { current, toggleTheme, themeName, showShortcut
   };
   const serverGroups = () => {
     const groups = grouped(servers());
-    if (groups.length === 0) return h('p', { class: 'nav-note' }, state.status ? 'This schema has no servers.' : 'Connecting…');
+    if (groups.length === 0) return h('p', { class: 'nav-note' }, state.status ? 'This profile has no servers.' : 'Connecting…');
     if (groups.length === 1) return [h('h2', { class: 'nav-title' }, 'Servers'), groups[0][1].map(serverLink)];
     return groups.map(([title, all]) => [h('h2', { class: 'nav-title' }, title, h('span', { class: 'nav-count' }, all.length)), all.map(serverLink)]);
   };
@@ -102,7 +102,7 @@ export function sidebar(element, { current, toggleTheme, themeName, showShortcut
   fill(element,
     h('div', { class: 'nav-head' }, h('a', { class: 'brand', href: '#/' }, h('img', { src: 'assets/icon.svg', alt: '', width: 20, height: 20 }), 'mcpx'),
       h('span', { class: 'spring' }), button('', showShortcuts, { kind: 'ghost wide-only', symbol: 'keyboard', label: 'Keyboard shortcuts' }), theme),
-    schemaRow, h('div', { class: 'search' }, icon('search'), search, h('kbd', {}, '/')), list, foot);
+    profileRow, h('div', { class: 'search' }, icon('search'), search, h('kbd', {}, '/')), list, foot);
   drawTheme();
   for (const topic of ['status', 'items', 'route']) on(topic, draw);
   draw();

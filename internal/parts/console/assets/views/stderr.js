@@ -1,7 +1,7 @@
 /** The last lines that the processes of servers wrote to stderr. */
 
 import { fill, h } from '../dom.js';
-import { on, servers } from '../store.js';
+import { on, servers } from '../state.js';
 import { line } from './pane.js';
 
 /** @returns {import('./pane.js').Pane} */

@@ -1,7 +1,7 @@
 /** The token cost of the tools, without mcpx and with it. */
 
 import { fill, h, number } from '../dom.js';
-import { link, on, servers, state } from '../store.js';
+import { link, on, servers, state } from '../state.js';
 import { crumbs, empty, overviewCrumb } from './parts.js';
 
 export function tokens(main, _, signal) {
@@ -12,7 +12,7 @@ export function tokens(main, _, signal) {
 }
 
 function content() {
-  const { without = 0, with: withMCPX = 0 } = state.status?.context?.[state.schema] ?? {};
+  const { without = 0, with: withMCPX = 0 } = state.status?.context?.[state.profile] ?? {};
   const costs = servers().filter((s) => s.listed_at).sort((a, b) => b.tokens - a.tokens);
   const unknown = servers().filter((s) => !s.listed_at && s.state !== 'disabled').map((s) => s.name);
   const head = [crumbs(overviewCrumb(), ['Tokens']), h('div', { class: 'head' }, h('h1', {}, 'Tokens'), h('p', { class: 'lead' }, 'What tool definitions take of an agent’s context before it has done anything.'))];

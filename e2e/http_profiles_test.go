@@ -11,27 +11,27 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// threeSchemas returns schemas with a server of the same name each; the last is off.
-func threeSchemas(t *testing.T) map[string]any {
-	schema := func(name string) map[string]any {
+// threeProfiles returns profiles with a server of the same name each; the last is off.
+func threeProfiles(t *testing.T) map[string]any {
+	profile := func(name string) map[string]any {
 		return map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t, "-full", "-name", name)}}
 	}
 	return map[string]any{"schemas": map[string]any{
-		"default": schema("default"), "work": schema("work"), "off": with(schema("off"), "enabled", false),
+		"default": profile("default"), "work": profile("work"), "off": with(profile("off"), "enabled", false),
 	}}
 }
 
-// TestHTTPSchemas: schemas with a server of the same name never see each other's.
-func TestHTTPSchemas(t *testing.T) {
+// TestHTTPProfiles: profiles with a server of the same name never see each other's.
+func TestHTTPProfiles(t *testing.T) {
 	t.Parallel()
-	s := serveHTTP(t, threeSchemas(t), options{})
+	s := serveHTTP(t, threeProfiles(t), options{})
 	clients := map[string]*caller{"": s.client("/mcp"), "default": s.client("/mcp/default"), "work": s.client("/mcp/work")}
 	pids := map[string]string{}
 	for name, c := range clients {
 		pids[name] = c.exec("a", "pid", "")
 	}
 	if pids[""] != pids["default"] || pids["work"] == pids["default"] {
-		t.Errorf("processes by schema: %v, want one for each", pids)
+		t.Errorf("processes by profile: %v, want one for each", pids)
 	}
 	for _, name := range []string{"default", "work"} {
 		if got := clients[name].result("resources/read", `{"uri":"own://`+name+`"}`); !strings.Contains(got, "of "+name) {
@@ -39,9 +39,9 @@ func TestHTTPSchemas(t *testing.T) {
 		}
 	}
 	if m := clients["work"].sendRequest("resources/read", `{"uri":"own://default"}`).answer(); strings.Contains(m.line, "of default") {
-		t.Errorf("one schema reads the other's resource: %s", m.line)
+		t.Errorf("one profile reads the other's resource: %s", m.line)
 	}
-	t.Run("updates and list changes stay in their schema", func(t *testing.T) {
+	t.Run("updates and list changes stay in their profile", func(t *testing.T) {
 		mine, other := clients["default"].listen(), clients["work"].listen()
 		for _, name := range []string{"default", "work"} {
 			clients[name].result("resources/subscribe", `{"uri":"test://one"}`)
@@ -74,11 +74,11 @@ func TestHTTPSchemas(t *testing.T) {
 	}
 }
 
-// TestHTTPOneSchema: with --schema only that schema is started and served, also on paths
+// TestHTTPOneProfile: with --schema only that profile is started and served, also on paths
 // that name none.
-func TestHTTPOneSchema(t *testing.T) {
+func TestHTTPOneProfile(t *testing.T) {
 	t.Parallel()
-	s := serveHTTP(t, threeSchemas(t), options{flags: []string{"--schema", "work"}})
+	s := serveHTTP(t, threeProfiles(t), options{flags: []string{"--schema", "work"}})
 	for _, path := range []string{"/mcp", "/mcp/work"} {
 		c := s.client(path)
 		if got := c.result("resources/read", `{"uri":"own://work"}`); !strings.Contains(got, "of work") {
@@ -87,7 +87,7 @@ func TestHTTPOneSchema(t *testing.T) {
 	}
 	s.caller("").try("POST", "/mcp/default", initializeLine("2025-11-25", "{}")).want(t, "/mcp/default", 404, "work")
 	if log := s.errors(); strings.Contains(log, "schema=default") {
-		t.Errorf("another schema was started:\n%s", log)
+		t.Errorf("another profile was started:\n%s", log)
 	}
 }
 

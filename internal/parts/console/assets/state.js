@@ -10,7 +10,7 @@ export const state = {
   connection: 'connecting', // open, offline, unauthorized, failed
   problem: '',
   status: null, // the last response of /status
-  schema: '',
+  profile: '',
   /** @type {Record<Kind, Item[] | null>} null: not known yet */
   items: { tools: null, prompts: null, resources: null, templates: null },
   /** @type {Map<string, {count: number, at: number}>} by URI */
@@ -40,9 +40,9 @@ export function emit(topic, detail) {
   for (const f of [...listeners.get(topic) ?? []]) f(detail);
 }
 
-export const schemas = () => Object.keys(state.status?.schemas ?? {});
-/** Returns the servers of the schema, those that the config disables at the end. */
-export const servers = () => [...state.status?.schemas[state.schema] ?? [], ...(state.status?.disabled?.[state.schema] ?? []).map(disabled)];
+export const profiles = () => Object.keys(state.status?.schemas ?? {});
+/** Returns the servers of the profile, those that the config disables at the end. */
+export const servers = () => [...state.status?.schemas[state.profile] ?? [], ...(state.status?.disabled?.[state.profile] ?? []).map(disabled)];
 const disabled = (s) => ({ ...s, state: 'disabled', tools: 0, prompts: 0, resources: 0, tokens: 0 });
 /** Reports whether the page may change the config. */
 export const mayEdit = () => state.status?.config?.reload === true;
@@ -53,7 +53,7 @@ export const itemsOf = (server, kind) => (state.items[kind] ?? []).filter((i) =>
 export const itemNamed = (server, kind, name) => (state.items[kind] ?? []).find((i) => i.server === server && (i.name === name || i.key === name));
 
 /** Returns the address of a view: link('time', 'tools', 'get_time'). */
-export const link = (...parts) => `#/${[state.schema, ...parts].map(encodeURIComponent).join('/')}`;
+export const link = (...parts) => `#/${[state.profile, ...parts].map(encodeURIComponent).join('/')}`;
 export const itemLink = (i) => link(i.server, i.kind, i.kind === 'tools' || i.kind === 'prompts' ? i.name : i.key);
 
 // The log.

@@ -27,7 +27,7 @@ const maxClientBytes = 64 << 20
 // maxClients limits the clients for whom something is kept.
 const maxClients = 10_000
 
-// Options are the limits of a Store.
+// Options are the limits of a Table.
 type Options struct {
 	Tokens int           // a result with more is cut; 0: results are neither cut nor kept
 	Head   int           // tokens shown of a cut result
@@ -37,8 +37,8 @@ type Options struct {
 	Shelf  Shelf         // where other processes read results too; nil: they are in memory alone
 }
 
-// Store holds results, each for the client that got it. It may be used concurrently.
-type Store struct {
+// Table holds results, each for the client that got it. It may be used concurrently.
+type Table struct {
 	Options
 
 	mu      sync.Mutex
@@ -87,88 +87,88 @@ const entryBytes = 300
 // bytes returns the memory that is needed.
 func (k kept) bytes() int { return entryBytes + len(k.text) }
 
-// defaultWork is the budget of a Store without Work.
+// defaultWork is the budget of a Table without Work.
 const defaultWork = 512 << 20
 
-// New returns an empty store.
-func New(o Options) *Store {
+// New returns an empty table.
+func New(o Options) *Table {
 	if o.Work == nil {
 		o.Work = work.New(defaultWork)
 	}
-	return &Store{Options: o, results: list.New(), clients: map[string]*client{}}
+	return &Table{Options: o, results: list.New(), clients: map[string]*client{}}
 }
 
 // Forget drops everything that is kept for a client. Other replicas can still read what is
 // shared.
-func (s *Store) Forget(name string) { s.forget(name, s.drop) }
+func (t *Table) Forget(name string) { t.forget(name, t.drop) }
 
 // Remove is Forget for a client that is gone everywhere: nobody can read its results.
-func (s *Store) Remove(name string) { s.forget(name, s.evict) }
+func (t *Table) Remove(name string) { t.forget(name, t.evict) }
 
 // forget removes a client, and its results with drop or evict.
-func (s *Store) forget(name string, remove func(*entry)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c, ok := s.clients[name]; ok {
+func (t *Table) forget(name string, remove func(*entry)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c, ok := t.clients[name]; ok {
 		for _, e := range c.results {
 			remove(e)
 		}
-		delete(s.clients, name)
+		delete(t.clients, name)
 	}
 }
 
 // save keeps a result for a client. If there is a shelf, it waits until the result is there.
-func (s *Store) save(name string, k kept) handle {
-	number := s.nextNumber(name)
+func (t *Table) save(name string, k kept) handle {
+	number := t.nextNumber(name)
 	e := &entry{client: name, id: "r" + strconv.Itoa(number), kept: k, used: time.Now()}
 	place := ""
-	if s.Shelf != nil {
+	if t.Shelf != nil {
 		var ok bool
-		if e.id, ok = s.Shelf.Put(name, number, Kept{k.text, k.data}, s.Idle); ok {
+		if e.id, ok = t.Shelf.Put(name, number, Kept{k.text, k.data}, t.Idle); ok {
 			e.shared = time.Now()
 		} else {
 			place = onlyHere
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.expire()
-	s.insert(e)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expire()
+	t.insert(e)
 	return handle{e.id, place}
 }
 
 // nextNumber returns a number that no result of the client has had.
-func (s *Store) nextNumber(name string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.client(name)
+func (t *Table) nextNumber(name string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.client(name)
 	c.number++
 	return c.number
 }
 
 // insert adds a result, and removes the least recently used ones if there are too many. The
 // caller holds mu.
-func (s *Store) insert(e *entry) {
-	c := s.client(e.client)
+func (t *Table) insert(e *entry) {
+	c := t.client(e.client)
 	c.results[e.id] = e
-	e.inAll, e.inOwn = s.results.PushBack(e), c.order.PushBack(e)
+	e.inAll, e.inOwn = t.results.PushBack(e), c.order.PushBack(e)
 	c.bytes += e.bytes()
-	s.bytes += e.bytes()
+	t.bytes += e.bytes()
 	for c.bytes > maxClientBytes && len(c.results) > 1 {
-		s.evict(oldest(c.order))
+		t.evict(oldest(c.order))
 	}
-	for s.bytes > s.Bytes && s.results.Len() > 1 {
-		s.evict(oldest(s.results))
+	for t.bytes > t.Bytes && t.results.Len() > 1 {
+		t.evict(oldest(t.results))
 	}
 }
 
 // client returns the results of a client. The caller holds mu.
-func (s *Store) client(name string) *client {
-	c, ok := s.clients[name]
+func (t *Table) client(name string) *client {
+	c, ok := t.clients[name]
 	if !ok {
-		s.makeRoom()
-		c = &client{results: map[string]*entry{}, order: list.New(), shapes: map[Tool]*lastResult{}, number: s.floor}
-		s.clients[name] = c
+		t.makeRoom()
+		c = &client{results: map[string]*entry{}, order: list.New(), shapes: map[Tool]*lastResult{}, number: t.floor}
+		t.clients[name] = c
 	}
 	return c
 }
@@ -176,47 +176,47 @@ func (s *Store) client(name string) *client {
 // makeRoom forgets clients when there are too many: those without results, or else
 // those with the least recently used results. Nobody tells when a client without a
 // session is gone. Numbers are never used again.
-func (s *Store) makeRoom() {
-	if len(s.clients) < maxClients {
+func (t *Table) makeRoom() {
+	if len(t.clients) < maxClients {
 		return
 	}
 	hasIdle := false
-	for _, c := range s.clients {
+	for _, c := range t.clients {
 		hasIdle = hasIdle || len(c.results) == 0
 	}
 	if !hasIdle {
 		for range maxClients / 10 {
-			for _, e := range s.clients[oldest(s.results).client].results {
-				s.evict(e)
+			for _, e := range t.clients[oldest(t.results).client].results {
+				t.evict(e)
 			}
 		}
 	}
-	for name, c := range s.clients {
+	for name, c := range t.clients {
 		if len(c.results) == 0 {
-			s.floor = max(s.floor, c.number)
-			delete(s.clients, name)
+			t.floor = max(t.floor, c.number)
+			delete(t.clients, name)
 		}
 	}
 }
 
 // load returns a result of a client and marks it as used.
-func (s *Store) load(ctx context.Context, name, id string) (kept, error) {
-	k, err := s.local(name, id)
-	if err != nil && s.Shelf != nil {
-		return s.fetch(ctx, name, id, err)
+func (t *Table) load(ctx context.Context, name, id string) (kept, error) {
+	k, err := t.local(name, id)
+	if err != nil && t.Shelf != nil {
+		return t.fetch(ctx, name, id, err)
 	}
 	return k, err
 }
 
 // local is load for a result that this replica has.
-func (s *Store) local(name, id string) (kept, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.expire()
-	c, ok := s.clients[name]
+func (t *Table) local(name, id string) (kept, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expire()
+	c, ok := t.clients[name]
 	if !ok || len(c.results) == 0 {
 		why := "none is kept any more; call the tool again"
-		if s.Tokens <= 0 {
+		if t.Tokens <= 0 {
 			why = "limits.result_tokens is 0, so none is kept; pass the value itself"
 		}
 		return kept{}, fmt.Errorf("no result %q: %s", plain.Cut(id, maxKey), why)
@@ -226,11 +226,11 @@ func (s *Store) local(name, id string) (kept, error) {
 		return kept{}, fmt.Errorf("no result %q: kept are %s; call the tool again for others", plain.Cut(id, maxKey), c.ids())
 	}
 	e.used = time.Now()
-	s.results.MoveToBack(e.inAll)
+	t.results.MoveToBack(e.inAll)
 	c.order.MoveToBack(e.inOwn)
-	if !e.shared.IsZero() && time.Since(e.shared) > s.Idle/10 {
+	if !e.shared.IsZero() && time.Since(e.shared) > t.Idle/10 {
 		e.shared = time.Now()
-		s.Shelf.Keep(name, id, s.Idle)
+		t.Shelf.Keep(name, id, t.Idle)
 	}
 	return e.kept, nil
 }
@@ -251,9 +251,9 @@ func numberOf(id string) int {
 }
 
 // expire drops results that were not used for too long.
-func (s *Store) expire() {
-	for s.results.Len() > 0 && time.Since(oldest(s.results).used) >= s.Idle {
-		s.drop(oldest(s.results))
+func (t *Table) expire() {
+	for t.results.Len() > 0 && time.Since(oldest(t.results).used) >= t.Idle {
+		t.drop(oldest(t.results))
 	}
 }
 
@@ -262,20 +262,20 @@ func oldest(results *list.List) *entry { return results.Front().Value.(*entry) }
 
 // evict drops a result, and removes it from the shelf if this process has put it there. The
 // caller holds mu.
-func (s *Store) evict(e *entry) {
+func (t *Table) evict(e *entry) {
 	if !e.shared.IsZero() && !e.isCopy {
-		s.Shelf.Keep(e.client, e.id, 0)
+		t.Shelf.Keep(e.client, e.id, 0)
 	}
-	s.drop(e)
+	t.drop(e)
 }
 
 // drop removes a result. It keeps the client and its counter, so that an old id never
 // means a new result.
-func (s *Store) drop(e *entry) {
-	c := s.clients[e.client]
-	s.results.Remove(e.inAll)
+func (t *Table) drop(e *entry) {
+	c := t.clients[e.client]
+	t.results.Remove(e.inAll)
 	c.order.Remove(e.inOwn)
 	delete(c.results, e.id)
 	c.bytes -= e.bytes()
-	s.bytes -= e.bytes()
+	t.bytes -= e.bytes()
 }

@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/selection"
 )
 
-// limits returns the options of a store that cuts above a number of tokens.
+// limits returns the options of a table that cuts above a number of tokens.
 func limits(tokens int) Options {
 	return Options{Tokens: tokens, Head: tokens, Bytes: 256 << 20, Idle: 30 * time.Minute}
 }
@@ -21,7 +21,7 @@ func limits(tokens int) Options {
 func textOnly(text string) kept { return kept{text: text} }
 
 // opened returns a result that is open until the test ends.
-func opened(s *Store, raw []byte, q *selection.Query) *Result {
+func opened(s *Table, raw []byte, q *selection.Query) *Result {
 	r, err := s.Open(context.Background(), "me", raw, q)
 	if err != nil {
 		panic(err)
@@ -30,10 +30,10 @@ func opened(s *Store, raw []byte, q *selection.Query) *Result {
 }
 
 // fitted returns a result as the client gets it.
-func fitted(s *Store, raw []byte) []byte { return selected(s, raw, nil) }
+func fitted(s *Table, raw []byte) []byte { return selected(s, raw, nil) }
 
 // selected returns what a query selects of a result.
-func selected(s *Store, raw []byte, q *selection.Query) []byte {
+func selected(s *Table, raw []byte, q *selection.Query) []byte {
 	r := opened(s, raw, q)
 	defer r.Close()
 	got, err := r.Fit()
@@ -44,7 +44,7 @@ func selected(s *Store, raw []byte, q *selection.Query) []byte {
 }
 
 // remember remembers a result.
-func remember(s *Store, t Tool, raw string) {
+func remember(s *Table, t Tool, raw string) {
 	if s.RememberShort("me", t, []byte(raw)) {
 		return
 	}
@@ -56,14 +56,14 @@ func remember(s *Store, t Tool, raw string) {
 }
 
 // resolved returns the value of a reference.
-func resolved(s *Store, client, reference string) ([]byte, error) {
+func resolved(s *Table, client, reference string) ([]byte, error) {
 	r := &Reference{Text: reference}
 	_, err := s.Resolve(context.Background(), client, []*Reference{r}, 1<<20)
 	return r.Value, err
 }
 
-// readable tells which of the ids a client can read.
-func readable(s *Store, client string, ids ...string) (found []string) {
+// readable returns the IDs that a client can read.
+func readable(s *Table, client string, ids ...string) (found []string) {
 	for _, id := range ids {
 		if _, err := s.load(context.Background(), client, id); err == nil {
 			found = append(found, id)
@@ -182,7 +182,7 @@ func TestErrorsListTheNewestIDs(t *testing.T) {
 	}
 }
 
-func TestStoreFromManyGoroutines(t *testing.T) {
+func TestTableFromManyGoroutines(t *testing.T) {
 	s := New(limits(1000))
 	var all sync.WaitGroup
 	for _, client := range []string{"a", "b", "c", "d"} {
