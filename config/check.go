@@ -174,3 +174,12 @@ func Glob(pattern string) error {
 	}
 	return nil
 }
+
+// publicURL accepts an origin, with a path or without.
+func publicURL(s string) error {
+	u, err := url.Parse(s)
+	if webURL(s) != nil || err != nil || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.HasSuffix(s, "/") {
+		return errors.New(`expected the address of mcpx without /mcp and without a slash at its end, such as "https://mcpx.example.com"`)
+	}
+	return nil
+}

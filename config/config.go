@@ -243,7 +243,6 @@ type Server struct {
 	PublicURL      string     // the address that clients use, without /mcp; empty: unknown
 	SessionKeys    []seal.Key // the first seals client sessions, all open them; none: they are not sealed
 	Store          string     // address of what replicas share; empty: the memory of this process
-	Auth           Access
 	Parts          Values
 }
 

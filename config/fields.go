@@ -95,10 +95,9 @@ func (s *Server) fields() []Field {
 		{"console", Choice(&s.Console, ConsoleView, ConsoleEdit), "view: the console shows and tests. edit: it may also change what mcpx runs, for callers with the token."},
 		{"allowed_origins", List(&s.AllowedOrigins, NonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
 		{"allowed_hosts", List(&s.AllowedHosts, NonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
-		{"public_url", Text(&s.PublicURL, publicURL).also(webAddress), "Address that clients use, without /mcp: https://mcpx.example.com."},
+		{"public_url", URL(&s.PublicURL, publicURL), "Address that clients use, without /mcp: https://mcpx.example.com."},
 		{"session_key", OneOrMore(&s.SessionKeys, sessionKey), "Key that puts client sessions into their IDs, so that every replica with the key continues them: 32 bytes in base64. In an array, the first key encrypts and all keys open."},
 		{"store", HiddenText(&s.Store, storeAddress).then(s.checkStore), "Redis or Valkey that replicas share: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS. It needs session_key. Write a ${VAR} instead of the password itself."},
-		{"auth", Object(s.Auth.fields()), "Who may use the front, and what they may use there."},
 	}, s.Parts.fields(InServer)...)
 }
 

@@ -3,6 +3,8 @@ package config
 import (
 	"context"
 	"errors"
+
+	"mcpx/internal/jsonc"
 )
 
 // Hooks are what the values of a config need from outside the file and the environment. With
@@ -10,8 +12,13 @@ import (
 type Hooks struct {
 	Secrets    Secrets                    // may be nil
 	Sections   []Section                  // the keys of parts; without them, these keys are unknown
+	Checks     []Check                    // of parts, in the order in which they are made
 	CheckStore func(address string) error // returns an error for an address that server.store cannot have; may be nil
 }
+
+// Check reports problems of a whole file, once it was read: values that do not fit together. The
+// config has no upstream with expanded references yet.
+type Check func(c *Config, f *jsonc.File, root jsonc.Node)
 
 // Secrets reads stored secrets that are not in files. Its errors say what to do, and have no
 // secrets.

@@ -43,7 +43,15 @@ func (k Kind) then(check func(r *reader, n jsonc.Node)) Kind {
 	return k
 }
 
-// Text is a string that passes the checks.
+// Rule adds a keyword to the JSON Schema: a check that is easy to express there.
+func (k Kind) Rule(keyword string, value any) Kind { return k.also(pair{keyword, value}) }
+
+// Then adds a check of what was read. It reports problems to the file.
+func (k Kind) Then(check func(f *jsonc.File, n jsonc.Node)) Kind {
+	return k.then(func(r *reader, n jsonc.Node) { check(r.File, n) })
+}
+
+// Text is a text that passes the checks.
 func Text(p *string, checks ...check) Kind {
 	return Kind{
 		schema: object{{"type", "string"}},
@@ -55,6 +63,12 @@ func Text(p *string, checks ...check) Kind {
 		show: func() any { return *p },
 	}
 }
+
+// URL is an absolute http or https URL, without references.
+func URL(p *string, checks ...check) Kind { return Text(p, checks...).also(webAddress) }
+
+// Name is a name like that of a schema.
+func Name(p *string) Kind { return Text(p, checkAnyName).also(anyName) }
 
 // File is the path of a file, which may be relative to the folder of the config.
 func File(p *string) Kind {
@@ -269,6 +283,30 @@ func Object(fields []Field) Kind {
 		schema: describe(fields),
 		read:   func(r *reader, n jsonc.Node) { r.object(n, fields) },
 		show:   func() any { return show(fields) },
+	}
+}
+
+// ListOrObject is one value that can be written as an array or as an object. want names both.
+// The value is shown as an object if isObject returns true.
+func ListOrObject(list, long Kind, want string, isObject func() bool) Kind {
+	return Kind{
+		schema: object{{"anyOf", []object{list.schema, long.schema}}},
+		read: func(r *reader, n jsonc.Node) {
+			switch n.Kind() {
+			case '[':
+				list.read(r, n)
+			case '{':
+				long.read(r, n)
+			default:
+				r.Fail(n, "expected %s, got %s", want, n.Describe())
+			}
+		},
+		show: func() any {
+			if isObject() {
+				return long.show()
+			}
+			return append([]any{}, list.show().([]any)...)
+		},
 	}
 }
 

@@ -54,7 +54,7 @@ func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
 // is not the file's fault.
 func (h Hooks) Check(file string, data []byte) error {
 	noVariables := func(string) (string, bool) { return "", true }
-	_, err := parse(file, data, environment{Hooks: Hooks{Sections: h.Sections}, lookup: noVariables, isDry: true})
+	_, err := parse(file, data, environment{Hooks: Hooks{Sections: h.Sections, Checks: h.Checks}, lookup: noVariables, isDry: true})
 	return err
 }
 

@@ -100,3 +100,61 @@ func TestSections(t *testing.T) {
 		t.Errorf("without the part, the key is known: %v", c.Warnings)
 	}
 }
+
+// pet is a value that is written as a list of names, or as an object.
+type pet struct {
+	Names []string
+	Wild  bool
+	Home  string
+	Nick  string
+}
+
+// TestKindsOfParts: a part can describe its values, check them one by one, and check the whole
+// file.
+func TestKindsOfParts(t *testing.T) {
+	pets := NewSection(AtTop, pet{}, func(p *pet) []Field {
+		names := List(&p.Names, NonEmpty).Rule("maxItems", 2).Then(func(f *jsonc.File, n jsonc.Node) {
+			if len(p.Names) > 2 {
+				f.Fail(n, "too many names")
+			}
+		})
+		long := Object([]Field{{"names", names, "Names."}, {"wild", Boolean(&p.Wild), "Wild."}, {"home", URL(&p.Home), "Home."}, {"nick", Name(&p.Nick), "Nick."}})
+		return []Field{{"pet", ListOrObject(names, long, "a list of names or an object", func() bool { return p.Wild }), "A pet."}}
+	})
+	check := func(c *Config, f *jsonc.File, root jsonc.Node) {
+		if m, ok := root.Member("pet"); ok && pets.Of(c.Parts).Wild && len(c.Profiles[0].All()) == 0 {
+			f.Fail(m.Name, "a wild pet needs a server")
+		}
+	}
+	hooks := Hooks{Sections: []Section{pets}, Checks: []Check{check}}
+	for _, row := range []struct{ name, value, problem, shown string }{
+		{"a list", `["a", "b"]`, "", `"pet": ["a","b"]`},
+		{"an empty list", `[]`, "", `"pet": []`},
+		{"an object", `{"names": ["a"]}`, "", `"pet": ["a"]`},
+		{"neither", `7`, "x.json:1:26: pet: expected a list of names or an object, got number 7", ""},
+		{"a check of a value", `["a", "b", "c"]`, "x.json:1:26: pet: too many names", ""},
+		{"a check of the file", `{"wild": true}`, "x.json:1:19: pet: a wild pet needs a server", ""},
+		{"a name", `{"nick": "a/b"}`, `x.json:1:35: pet.nick: a name holds letters, digits, "_", "-", "." and spaces, not '/'`, ""},
+	} {
+		file := []byte(`{"mcpServers":{}, "pet": ` + row.value + `}`)
+		c, err := hooks.Parse("x.json", file, variables())
+		if err != nil || row.problem != "" {
+			if err == nil || err.Error() != row.problem {
+				t.Errorf("%s: got %v, want %s", row.name, err, row.problem)
+			}
+			if checked := hooks.Check("x.json", file); checked == nil || checked.Error() != row.problem {
+				t.Errorf("%s: Check returns %v", row.name, checked)
+			}
+			continue
+		}
+		if shown := strings.NewReplacer("\n", "", "      ", "", "    ", "", "  ", "").Replace(string(c.Show())); !strings.Contains(shown, row.shown) {
+			t.Errorf("%s: %s is not in %s", row.name, row.shown, shown)
+		}
+	}
+	schema := string(hooks.Schema())
+	for _, want := range []string{`"maxItems": 2`, `"$ref": "#/$defs/name"`} {
+		if !strings.Contains(schema, want) {
+			t.Errorf("the schema has no %s", want)
+		}
+	}
+}

@@ -21,7 +21,7 @@ func (c *Config) Show() []byte {
 // ShowTo is Show for a caller who may use only what the rules grant: it has the granted
 // servers, and nothing about mcpx itself. Of a server whose tools are granted in part it
 // has the description, and of no server the names of its tools.
-func (c *Config) ShowTo(rules *policy.Rules) []byte {
+func (c *Config) ShowTo(rules policy.Rules) []byte {
 	if rules == nil {
 		return c.Show()
 	}
@@ -32,8 +32,8 @@ func (c *Config) ShowTo(rules *policy.Rules) []byte {
 		}
 		servers := object{}
 		for _, u := range p.all {
-			if rules.HasServer(p.Name, u.Name) {
-				servers = append(servers, pair{u.Name, u.showTo(rules.HasEveryToolOf(p.Name, u.Name))})
+			if extent := rules.Extent(p.Name, u.Name); extent != policy.Nothing {
+				servers = append(servers, pair{u.Name, u.showTo(extent == policy.Everything)})
 			}
 		}
 		profiles = append(profiles, pair{p.Name, object{{"mcpServers", servers}}})

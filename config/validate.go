@@ -86,11 +86,22 @@ func (r *reader) config(root jsonc.Node, c *Config) {
 		r.prefix(root, &top)
 		c.Profiles = []Profile{top}
 	}
-	r.access(root, c)
+	r.store(root, c)
+	for _, check := range r.environment.Checks {
+		check(c, r.File, root)
+	}
 	for _, key := range []string{"expose", "prefix", "flat_wait"} {
 		if m, ok := root.Member(key); ok && hasProfiles {
 			r.Fail(m.Name, "has no effect next to %s; move it into a profile", used)
 		}
+	}
+}
+
+// store checks that a store has a session key.
+func (r *reader) store(root jsonc.Node, c *Config) {
+	server, _ := root.Member("server")
+	if address, ok := server.Value.Member("store"); ok && len(c.Server.SessionKeys) == 0 {
+		r.Fail(address.Name, "needs server.session_key, which seals OAuth tokens in the store and lets every replica continue client sessions; make one with: openssl rand -base64 32")
 	}
 }
 
@@ -202,7 +213,9 @@ func serverList(p *[]Upstream) Kind {
 			for _, e := range n.Elements() {
 				u := r.environment.defaultUpstream()
 				r.upstream(e, &u, append(u.fields(), u.nameField()))
-				r.require(e, "name")
+				if _, ok := e.Member("name"); !ok && e.Kind() == '{' {
+					r.Fail(e.Missing("name"), "required")
+				}
 				if m, ok := e.Member("name"); ok && m.Value.Kind() == '"' {
 					r.check(m.Value, u.Name, CheckName)
 				}
@@ -211,6 +224,19 @@ func serverList(p *[]Upstream) Kind {
 			}
 		},
 	})
+}
+
+// unique reports a member whose value an earlier object of the same array has.
+func (r *reader) unique(n jsonc.Node, key, value string, first map[string]jsonc.Node) {
+	m, ok := n.Member(key)
+	if !ok || value == "" {
+		return
+	}
+	if f, ok := first[value]; ok {
+		r.Fail(m.Value, "duplicate %s %q; first on line %d", key, value, r.Line(f))
+		return
+	}
+	first[value] = m.Value
 }
 
 // upstream reads one server and checks that its keys fit together.

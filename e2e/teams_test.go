@@ -14,13 +14,13 @@ import (
 	"syscall"
 	"testing"
 
-	"mcpx/internal/mcptest"
+	"mcpx/internal/parts/callers/callerstest"
 	"mcpx/internal/parts/signin/signintest"
 )
 
 // team is a config with two profiles, three named tokens and an issuer, whose audience is
 // mcpx.
-func team(t *testing.T, issuer *mcptest.Issuer) map[string]any {
+func team(t *testing.T, issuer *callerstest.Issuer) map[string]any {
 	config := threeProfiles(t)
 	config["server"] = map[string]any{
 		"public_url": "https://mcpx.example.com",
@@ -51,10 +51,10 @@ func (s *site) as(token, path string) *caller {
 const mcpAudience = "https://mcpx.example.com/mcp"
 
 // TestTeamTokens: every route asks for a token, says where to get one, and refuses a bad
-// one. The whole matrix is TestTokenMatrix in server/access.
+// one. The whole matrix is TestTokenMatrix in internal/parts/callers.
 func TestTeamTokens(t *testing.T) {
 	t.Parallel()
-	issuer := mcptest.NewIssuer(t)
+	issuer := callerstest.NewIssuer(t)
 	s := serveHTTP(t, team(t, issuer), options{})
 	metadata := `resource_metadata="https://mcpx.example.com/.well-known/oauth-protected-resource`
 	for _, r := range routes {
@@ -62,9 +62,9 @@ func TestTeamTokens(t *testing.T) {
 			"":             "Bearer " + metadata,
 			"wrong":        `error="invalid_token"`,
 			"token-of-old": "has expired",
-			issuer.Token(mcptest.Claims{"aud": "https://other.example.com"}): "another audience",
-			issuer.Token(mcptest.Claims{"aud": mcpAudience, "exp": 1}):       "expired",
-			issuer.Token(mcptest.Claims{"aud": mcpAudience, "typ": "ID"}):    "not an access token",
+			issuer.Token(callerstest.Claims{"aud": "https://other.example.com"}): "another audience",
+			issuer.Token(callerstest.Claims{"aud": mcpAudience, "exp": 1}):       "expired",
+			issuer.Token(callerstest.Claims{"aud": mcpAudience, "typ": "ID"}):    "not an access token",
 		} {
 			c := s.caller(r.path)
 			c.token = token
@@ -79,7 +79,7 @@ func TestTeamTokens(t *testing.T) {
 		s.caller("").try("GET", "/.well-known/oauth-protected-resource"+path, "").want(t, path, http.StatusOK, `"resource":"https://mcpx.example.com`+resource+`"`)
 	}
 	c := s.caller("/mcp/work")
-	c.token = issuer.Token(mcptest.Claims{"aud": mcpAudience, "scope": "mcp"})
+	c.token = issuer.Token(callerstest.Claims{"aud": mcpAudience, "scope": "mcp"})
 	x := c.try("POST", "/mcp/work", initializeLine("2025-11-25", "{}"))
 	if want := `error="insufficient_scope", scope="mcp:work"`; x.status != http.StatusForbidden || !strings.Contains(x.header.Get("WWW-Authenticate"), want) {
 		t.Errorf("without the scope: %d %v", x.status, x.header)
@@ -91,7 +91,7 @@ func TestTeamTokens(t *testing.T) {
 // TestTeamSees: callers see and reach only what their rules grant, on every route.
 func TestTeamSees(t *testing.T) {
 	t.Parallel()
-	s := serveHTTP(t, team(t, mcptest.NewIssuer(t)), options{})
+	s := serveHTTP(t, team(t, callerstest.NewIssuer(t)), options{})
 	admin, ci := s.as("token-of-admin", "/mcp/work"), s.as("token-of-ci", "/mcp/work")
 	if got := admin.exec("a", "echo", `{"text":"x"}`); got != ci.exec("a", "echo", `{"text":"x"}`) {
 		t.Errorf("a granted tool: %s", got)
@@ -147,13 +147,13 @@ func TestTeamSees(t *testing.T) {
 // subscriptions and handles, and has the rights of the new token.
 func TestTokenRefresh(t *testing.T) {
 	t.Parallel()
-	issuer := mcptest.NewIssuer(t)
+	issuer := callerstest.NewIssuer(t)
 	s := serveHTTP(t, team(t, issuer), options{})
-	token := func(claims mcptest.Claims) string {
+	token := func(claims callerstest.Claims) string {
 		claims["aud"] = mcpAudience
 		return issuer.Token(claims)
 	}
-	c := s.as(token(mcptest.Claims{"scope": "mcp"}), "/mcp")
+	c := s.as(token(callerstest.Claims{"scope": "mcp"}), "/mcp")
 	stream := c.listen()
 	c.result("resources/subscribe", `{"uri":"test://one"}`)
 	kept := c.exec("a", "large", `{"bytes":400000}`)
@@ -161,7 +161,7 @@ func TestTokenRefresh(t *testing.T) {
 		t.Fatalf("no handle: %s", clip(kept))
 	}
 	issuer.Rotate() // the old key is known; the new one is fetched
-	c.token = token(mcptest.Claims{"scope": "mcp openid", "jti": "2"})
+	c.token = token(callerstest.Claims{"scope": "mcp openid", "jti": "2"})
 	eventually(t, "the new key is not fetched", func() (string, bool) {
 		x := c.try("POST", "/mcp", pingLine)
 		return fmt.Sprint(x.status), x.status == http.StatusOK
@@ -171,9 +171,9 @@ func TestTokenRefresh(t *testing.T) {
 	}
 	c.exec("a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`)
 	stream.wait("update", func() bool { return strings.Contains(fmt.Sprint(stream.messages), "notifications/resources/updated") })
-	c.token = token(mcptest.Claims{"scope": "mcp", "sub": "bob"})
+	c.token = token(callerstest.Claims{"scope": "mcp", "sub": "bob"})
 	c.try("POST", "/mcp", pingLine).want(t, "bob in the session of alice", http.StatusNotFound, "no such session")
-	c.token = token(mcptest.Claims{"scope": "mcp:work"})
+	c.token = token(callerstest.Claims{"scope": "mcp:work"})
 	if x := c.try("POST", "/mcp", pingLine); x.status != http.StatusForbidden {
 		t.Errorf("a token without the scope: %d", x.status)
 	}
@@ -282,7 +282,7 @@ func TestUserIsolation(t *testing.T) {
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
-	s := serveHTTP(t, with(team(t, mcptest.NewIssuer(t)), "logging", map[string]any{"audit": file}), options{})
+	s := serveHTTP(t, with(team(t, callerstest.NewIssuer(t)), "logging", map[string]any{"audit": file}), options{})
 	c := s.as("token-of-ci", "/mcp/work")
 	c.exec("a", "echo", `{"text":"a very secret value"}`)
 	lines := func(file string, n int) string {

@@ -49,7 +49,7 @@ func (e *Executor) Upstream(ctx context.Context, c upstream.Client, name string)
 	seen := e.registry.For(c)
 	u, profile := seen.Catalog().Upstream(name), e.settings.Load().profile
 	switch {
-	case u == nil && slices.Contains(profile.Disabled(), name) && upstream.CallerOf(c).Rules.HasServer(profile.Name, name):
+	case u == nil && slices.Contains(profile.Disabled(), name) && upstream.CallerOf(c).HasServer(profile.Name, name):
 		return nil, &NotFound{fmt.Sprintf("server %s is disabled in the config; servers: %s", listing.Quoted(name), listing.Names(e.Servers(c)))}
 	case u == nil:
 		return nil, unknownServer(name, e.Servers(c))

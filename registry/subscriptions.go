@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/sync/errgroup"
 
+	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry/live"
@@ -261,7 +262,7 @@ func (r *Registry) updated(key sessionKey, params []byte) {
 			continue
 		}
 		for id, known := range s.known {
-			if c := r.clients.attached[id]; c != nil && upstream.CallerOf(c).Rules.HasAllOf(r.profile, key.server) {
+			if c := r.clients.attached[id]; c != nil && upstream.CallerOf(c).Extent(r.profile, key.server) >= policy.AllButSomeTools {
 				notices = append(notices, notice{c, known + rest})
 			}
 		}

@@ -31,11 +31,11 @@ func (r *Registry) forCalls(c upstream.Client) View {
 }
 
 // rules returns what the client may use; nil: everything.
-func (v View) rules() *policy.Rules { return upstream.CallerOf(v.client).Rules }
+func (v View) rules() policy.Rules { return upstream.CallerOf(v.client).Rules }
 
 // mayUse reports whether anything of a server exists for a client.
 func (r *Registry) mayUse(c upstream.Client, server string) bool {
-	return upstream.CallerOf(c).Rules.HasServer(r.profile, server)
+	return upstream.CallerOf(c).HasServer(r.profile, server)
 }
 
 // Catalog returns the part of the current catalog that the client may see, with the
@@ -61,7 +61,7 @@ func (v View) Catalog() *Catalog {
 // viewKey identifies what a client sees. It is zero for a client that sees the catalog as
 // it is.
 type viewKey struct {
-	rules *policy.Rules
+	rules policy.Rules
 	owner string // if the catalog has upstreams with lists per owner
 }
 
@@ -82,10 +82,10 @@ func (v View) key(whole *Catalog) viewKey {
 
 // compose returns the upstreams that the client may see, or the parts of them.
 func (v View) compose(whole *Catalog) []*live.Upstream {
-	rules := v.rules()
+	caller := upstream.CallerOf(v.client)
 	all := make([]*live.Upstream, 0, len(whole.Upstreams))
 	for _, u := range whole.Upstreams {
-		if !rules.HasServer(v.registry.profile, u.Name) {
+		if !caller.HasServer(v.registry.profile, u.Name) {
 			continue
 		}
 		if u.Config != nil && u.Config.ListsPerOwner() {

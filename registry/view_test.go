@@ -5,6 +5,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
+	"mcpx/internal/policy/policytest"
 	"mcpx/registry/live"
 	"mcpx/registry/upstream"
 )
@@ -19,22 +20,22 @@ func TestViews(t *testing.T) {
 		}
 	}
 	l.wait(t, "tool t9 failed")
-	as := func(rules *policy.Rules) upstream.Client {
+	as := func(rules policy.Rules) upstream.Client {
 		c := recorderOf("1", "ann")
 		c.caller.Rules = rules
 		return c
 	}
 	for _, row := range []struct {
 		name                      string
-		rules                     *policy.Rules
+		rules                     policy.Rules
 		upstreams, tools, prompts int // tools and prompts of a
 		instructions              string
 	}{
 		{"everything", nil, 2, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
-		{"a profile", policy.Union(policy.Grant{Allow: []string{"default"}}), 2, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
-		{"a server", policy.Union(policy.Grant{Allow: []string{"default/a"}}), 1, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
-		{"two tools", policy.Union(policy.Grant{Allow: []string{"*/a/echo", "*/a/pid"}}), 1, 2, 0, ""},
-		{"read only", policy.Union(policy.Grant{Allow: []string{"*/a"}, ReadOnly: true}), 1, 0, 3, ""},
+		{"a profile", policytest.Allow("default"), 2, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
+		{"a server", policytest.Allow("default/a"), 1, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
+		{"two tools", policytest.Allow("*/a/echo", "*/a/pid"), 1, 2, 0, ""},
+		{"read only", &policytest.Rules{ReadOnly: []string{"*/a"}}, 1, 0, 3, ""},
 	} {
 		seen := r.For(as(row.rules))
 		c := seen.Catalog()
@@ -72,7 +73,7 @@ func TestViewsAreKept(t *testing.T) {
 		}
 	}
 	c := recorderOf("1", "ann")
-	c.caller.Rules = policy.Union(policy.Grant{Allow: []string{"default/*/echo"}})
+	c.caller.Rules = policytest.Allow("default/*/echo")
 	before := r.For(c).Catalog()
 	r.Publish(r.Catalog().Upstream("b").Supervisor, func(u *live.Upstream) { u.Description = "new" })
 	after := r.For(c).Catalog()
@@ -85,11 +86,11 @@ func TestViewsAreKept(t *testing.T) {
 func TestViewsAreBounded(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
 	first := recorderOf("1", "ann")
-	first.caller.Rules = policy.Union(policy.Grant{Allow: []string{"default/a"}})
+	first.caller.Rules = policytest.Allow("default/a")
 	before := r.For(first).Catalog()
 	for range live.MaxKept {
 		c := recorderOf("2", "bob")
-		c.caller.Rules = policy.Union(policy.Grant{Allow: []string{"default/a"}})
+		c.caller.Rules = policytest.Allow("default/a")
 		_ = r.For(c).Catalog()
 	}
 	if after := r.For(first).Catalog(); after == before || after.Upstream("a") == before.Upstream("a") {

@@ -14,9 +14,9 @@ import (
 // rules of the caller. So what a client learns in lazy mode before it uses a server has the same
 // bytes whatever upstreams do.
 func (s *Server) granted(c upstream.Client) (upstreams []*config.Upstream) {
-	rules := upstream.CallerOf(c).Rules
+	caller := upstream.CallerOf(c)
 	for i := range s.profile.Upstreams {
-		if u := &s.profile.Upstreams[i]; rules.HasServer(s.profile.Name, u.Name) {
+		if u := &s.profile.Upstreams[i]; caller.HasServer(s.profile.Name, u.Name) {
 			upstreams = append(upstreams, u)
 		}
 	}

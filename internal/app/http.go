@@ -16,6 +16,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/neterr"
+	"mcpx/internal/parts/callers"
 	"mcpx/internal/parts/console"
 	"mcpx/internal/parts/metrics"
 	"mcpx/internal/parts/signin"
@@ -27,7 +28,8 @@ import (
 // ListenHTTP serves over HTTP until ctx ends.
 func (a *App) ListenHTTP(ctx context.Context) error {
 	c := a.config
-	listener, err := listen(ctx, c.Server)
+	guard := guardOf(c, a.profileNames)
+	listener, err := listen(ctx, guard)
 	if err != nil {
 		_ = a.log.Close()
 		return err
@@ -36,10 +38,11 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 	defer stop()
 	a.giveHeadStart()
 	defer a.listed()
+	guard.Bind, guard.Headers = listener.Addr().String(), a.forwardedHeaders
 	address := reachable(c.Server.Host, listener.Addr())
 	a.address = cmp.Or(c.Server.PublicURL, "http://"+address)
 	web := &httpfront.HTTP{
-		Guard:     access.Guard{Server: c.Server, Bind: listener.Addr().String(), Profiles: a.profileNames, Headers: a.forwardedHeaders},
+		Guard:     guard,
 		Log:       a.log.Logger,
 		Limits:    c.Limits,
 		StopDelay: c.Server.StopDelay,
@@ -77,12 +80,25 @@ func (a *App) routes(web *httpfront.HTTP) []httpfront.Route {
 	return slices.Concat(core.Routes(), page.Routes(), reviews.Routes(), people.Routes(), a.search.Routes(), a.metrics.Routes(a.log.Flush))
 }
 
+// guardOf returns what decides which requests reach the front of a config.
+func guardOf(c *config.Config, profiles func() []string) access.Guard {
+	guard := access.Guard{Server: c.Server}
+	callers.New(c.Server, profiles).Guard(&guard)
+	return guard
+}
+
+// CheckBind returns an error if mcpx must not listen on the host of a config.
+func CheckBind(c *config.Config) error {
+	guard := guardOf(c, nil)
+	return guard.CheckBind()
+}
+
 // listen opens the address of the config. Without a token it must be on this machine.
-func listen(ctx context.Context, s config.Server) (net.Listener, error) {
-	if err := access.CheckBind(s); err != nil {
+func listen(ctx context.Context, guard access.Guard) (net.Listener, error) {
+	if err := guard.CheckBind(); err != nil {
 		return nil, err
 	}
-	address := net.JoinHostPort(s.Host, strconv.Itoa(s.Port))
+	address := net.JoinHostPort(guard.Host, strconv.Itoa(guard.Port))
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %s\nhint: choose another port with --port (0: any free one), or another address with --host", address, listenProblem(err))

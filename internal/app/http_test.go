@@ -90,7 +90,7 @@ func TestPortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	_, err = listen(t.Context(), config.Server{Host: "127.0.0.1", Port: taken.Addr().(*net.TCPAddr).Port})
+	_, err = listen(t.Context(), access.Guard{Server: config.Server{Host: "127.0.0.1", Port: taken.Addr().(*net.TCPAddr).Port}})
 	want := "cannot listen on " + taken.Addr().String() + ": another program uses this port\nhint: choose another port with --port (0: any free one), or another address with --host"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

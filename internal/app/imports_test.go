@@ -19,8 +19,8 @@ var only = map[string][]string{
 	"github.com/mark3labs/mcp-go":            {"registry", "server"},
 	"github.com/xeipuuv/gojsonschema":        {"executor/validate"},
 	"github.com/alecthomas/kong":             {"cmd"},
-	"github.com/coreos/go-oidc":              {"server/access"},
-	"github.com/modelcontextprotocol/go-sdk": {"internal/parts/signin", "server/access"},
+	"github.com/coreos/go-oidc":              {"internal/parts/callers"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/parts/signin", "internal/parts/callers"},
 	"github.com/gomodule/redigo":             {"internal/parts/replicas/redis"},
 	"github.com/zalando/go-keyring":          {"internal/parts/secrets"},
 	"golang.org/x/oauth2":                    {"internal/parts/signin"},
@@ -35,18 +35,17 @@ var only = map[string][]string{
 // core are the packages that must not need a forbidden module, with all below them.
 var core = []string{"config", "registry", "executor", "server"}
 
-// forbidden are the modules that only parts may need, directly or through other packages. The
-// values are the core packages that still need them: this list may only become shorter.
-var forbidden = map[string][]string{
-	"github.com/coreos/go-oidc":              {"server/access", "server/http", "server/pages"},
-	"github.com/go-jose":                     {"server/access", "server/http", "server/pages", "server/servertest"},
-	"github.com/godbus":                      nil,
-	"github.com/modelcontextprotocol/go-sdk": {"server/access", "server/http", "server/pages"},
-	"github.com/prometheus":                  nil,
-	"github.com/gomodule":                    nil,
-	"github.com/zalando/go-keyring":          nil,
-	"go.opentelemetry.io":                    nil,
-	"golang.org/x/oauth2":                    {"server/access", "server/http", "server/pages"},
+// forbidden are the modules that only parts may need, directly or through other packages.
+var forbidden = []string{
+	"github.com/coreos/go-oidc",
+	"github.com/go-jose",
+	"github.com/godbus",
+	"github.com/gomodule",
+	"github.com/modelcontextprotocol/go-sdk",
+	"github.com/prometheus",
+	"github.com/zalando/go-keyring",
+	"go.opentelemetry.io",
+	"golang.org/x/oauth2",
 }
 
 // goPackage is what go list says of a package.
@@ -81,28 +80,14 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestCoreNeeds: the core is small. What needs a forbidden module is in forbidden, and what is in
-// forbidden needs it.
+// TestCoreNeeds: the core is small. No package of it needs a forbidden module.
 func TestCoreNeeds(t *testing.T) {
-	needs := map[string][]string{}
 	for _, folder := range core {
 		for _, p := range listPackages(t, "ImportPath,Deps", "mcpx/"+folder+"/...") {
-			for module := range forbidden {
+			for _, module := range forbidden {
 				if slices.ContainsFunc(p.Deps, func(path string) bool { return within(path, module) }) {
-					needs[module] = append(needs[module], strings.TrimPrefix(p.ImportPath, "mcpx/"))
+					t.Errorf("%s needs %s, which is for parts", strings.TrimPrefix(p.ImportPath, "mcpx/"), module)
 				}
-			}
-		}
-	}
-	for module, exceptions := range forbidden {
-		for _, name := range needs[module] {
-			if !slices.Contains(exceptions, name) {
-				t.Errorf("%s needs %s, which is for parts", name, module)
-			}
-		}
-		for _, name := range exceptions {
-			if !slices.Contains(needs[module], name) {
-				t.Errorf("%s no longer needs %s; remove it from forbidden", name, module)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"mcpx/config"
 	"mcpx/internal/parts/audit"
+	"mcpx/internal/parts/callers"
 	"mcpx/internal/parts/replicas/redis"
 	"mcpx/internal/parts/search"
 	"mcpx/internal/parts/secrets"
@@ -14,7 +15,8 @@ func ConfigHooks() config.Hooks {
 	return config.Hooks{
 		Secrets:    secrets.Stored{},
 		CheckStore: redis.CheckAddress,
-		Sections:   []config.Section{audit.Section, search.Section},
+		Sections:   []config.Section{audit.Section, callers.Section, search.Section},
+		Checks:     []config.Check{callers.Check},
 	}
 }
 

@@ -156,7 +156,7 @@ func (l *Lists) ToolList() []byte { return toolList(l.Tools) }
 // Restrict returns the part of the lists of a server that the rules grant. Instructions and
 // notes about tools that wait for a review may name any tool, so only those see them who see
 // all tools.
-func (l *Lists) Restrict(profile, server string, rules *policy.Rules) Lists {
+func (l *Lists) Restrict(profile, server string, rules policy.Rules) Lists {
 	part := *l
 	part.waiting = maps.Clone(l.waiting)
 	part.Tools, part.tools = nil, map[string]*Tool{}
@@ -166,12 +166,13 @@ func (l *Lists) Restrict(profile, server string, rules *policy.Rules) Lists {
 			part.tools[t.Name] = t
 		}
 	}
-	if !rules.HasAllOf(profile, server) {
+	extent := rules.Extent(profile, server)
+	if extent < policy.AllButSomeTools {
 		part.Prompts, part.Resources, part.Templates = nil, nil, nil
 		delete(part.waiting, lockfile.Prompts)
 		delete(part.waiting, lockfile.Templates)
 	}
-	if !rules.HasEveryToolOf(profile, server) {
+	if extent < policy.Everything {
 		part.Instructions, part.instructions, part.instructionsWait, part.news = "", "", false, nil
 		delete(part.waiting, lockfile.Tools)
 		part.countTokens()

@@ -6,7 +6,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/lockfile"
-	"mcpx/internal/policy"
+	"mcpx/internal/policy/policytest"
 	"mcpx/internal/tokens"
 )
 
@@ -55,7 +55,7 @@ func TestRestrict(t *testing.T) {
 		{[]string{"s/a/*"}, 2, 0, false},
 		{[]string{"s/a/read"}, 1, 0, false},
 	} {
-		part := l.Restrict("s", "a", policy.Union(policy.Grant{Allow: test.allow}))
+		part := l.Restrict("s", "a", policytest.Allow(test.allow...))
 		if len(part.Tools) != test.tools || len(part.Prompts) != test.prompts {
 			t.Errorf("%v: %d tools, %d prompts", test.allow, len(part.Tools), len(part.Prompts))
 		}

@@ -71,7 +71,7 @@ func New(g *Group, c *config.Upstream) *Supervisor {
 	s.ctx, s.retire = context.WithCancel(g.ctx)
 	s.upstream.Store(&Upstream{
 		Name: c.Name, Description: c.Description, State: Starting, Lists: lists.New(c), Config: c, Supervisor: s, changed: make(chan struct{}),
-		parts: new(Kept[*policy.Rules, *Upstream]),
+		parts: new(Kept[policy.Rules, *Upstream]),
 	})
 	return s
 }
@@ -118,7 +118,7 @@ func (s *Supervisor) setAccount(c *config.Upstream) {
 func (s *Supervisor) Change(change func(u *Upstream)) (now *Upstream, wake func()) {
 	old := s.Upstream()
 	u := *old
-	u.changed, u.parts = make(chan struct{}), new(Kept[*policy.Rules, *Upstream])
+	u.changed, u.parts = make(chan struct{}), new(Kept[policy.Rules, *Upstream])
 	change(&u)
 	s.upstream.Store(&u)
 	return &u, func() { close(old.changed) }

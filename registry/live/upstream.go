@@ -59,13 +59,13 @@ type Upstream struct {
 	Supervisor *Supervisor      // nil for an upstream of NewUpstream
 	Session    *Session         // nil unless the upstream is ready
 
-	parts     *Kept[*policy.Rules, *Upstream] // of Restrict
-	failure   *link.Failure                   // for which a person must act; nil if there is none
-	missing   *missingAccess                  // of a call that was refused; nil if there is none
-	isStale   bool                            // the lists are from before the next start
-	announced int64                           // how many of the changes that the upstream announced are in the lists
-	stderr    *child.Stderr                   // of the child of the session; nil without one
-	changed   chan struct{}                   // closed when a newer Upstream replaces this one
+	parts     *Kept[policy.Rules, *Upstream] // of Restrict
+	failure   *link.Failure                  // for which a person must act; nil if there is none
+	missing   *missingAccess                 // of a call that was refused; nil if there is none
+	isStale   bool                           // the lists are from before the next start
+	announced int64                          // how many of the changes that the upstream announced are in the lists
+	stderr    *child.Stderr                  // of the child of the session; nil without one
+	changed   chan struct{}                  // closed when a newer Upstream replaces this one
 }
 
 // NewUpstream returns an upstream of mcpx itself. It is always ready and has no upstream
@@ -153,18 +153,19 @@ func (u *Upstream) Superseded(ctx context.Context) error {
 // Restrict returns the part of an upstream that the rules grant. It is the same value for
 // each call, with everything derived from it. What an upstream writes to stderr while it works
 // may name any tool, so only those see it who see all tools.
-func (u *Upstream) Restrict(profile string, rules *policy.Rules) *Upstream {
+func (u *Upstream) Restrict(profile string, rules policy.Rules) *Upstream {
 	if part := u.parts.Load(rules); part != nil {
 		return part
 	}
 	part := *u
-	part.parts = new(Kept[*policy.Rules, *Upstream])
+	part.parts = new(Kept[policy.Rules, *Upstream])
 	part.Lists = u.Lists.Restrict(profile, u.Name, rules)
-	part.ToolsOnly = !rules.HasAllOf(profile, u.Name)
+	extent := rules.Extent(profile, u.Name)
+	part.ToolsOnly = extent < policy.AllButSomeTools
 	if part.ToolsOnly {
 		part.Capabilities = nil
 	}
-	if !rules.HasEveryToolOf(profile, u.Name) {
+	if extent < policy.Everything {
 		part.stderr = nil
 	}
 	u.parts.Store(rules, &part)

@@ -13,7 +13,7 @@ import (
 // ClientRoutes are the routes for MCP clients. Pages of other origins may use them and
 // Guard.Shared, with everything below them. All other routes are for mcpx's own pages, so that a
 // new route is safe.
-var ClientRoutes = []string{"/mcp", "/sse", "/message", metadataPath}
+var ClientRoutes = []string{"/mcp", "/sse", "/message", MetadataPath}
 
 // isShared reports whether pages of other origins may use a path.
 func (g *Guard) isShared(path string) bool {

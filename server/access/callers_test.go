@@ -1,387 +1,85 @@
 package access
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/go-jose/go-jose/v4"
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"mcpx/config"
-	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
+	"mcpx/internal/policy/policytest"
 )
 
-// public is the address of mcpx in these tests.
-const public = "https://mcpx.example.com"
+// byName are callers whose tokens are their names. Only "ann" is known, and "old" is refused.
+type byName struct{}
 
-// team is a guard with everything in server.auth.
-func team(i *mcptest.Issuer) Guard {
-	return Guard{Profiles: func() []string { return []string{"default", "work"} }, Server: config.Server{
-		Token:     guardToken,
-		PublicURL: public,
-		Auth: config.Access{
-			Tokens: []config.Token{
-				{Name: "ci", Token: "token-of-ci", Grant: policy.Grant{Allow: []string{"work/*/get_*"}}},
-				{Name: "late", Token: "token-of-late", Grant: policy.Grant{Allow: []string{"*"}}, Expires: time.Now()},
-				{Name: "soon", Token: "token-of-soon", Grant: policy.Grant{Allow: []string{"*"}}, Expires: time.Now().Add(time.Hour)},
-			},
-			OIDC: config.OIDC{
-				Issuer: i.URL,
-				Scopes: config.Grants{{Name: "mcp", Value: policy.Grant{Allow: []string{"default"}}}, {Name: "mcp:work", Value: policy.Grant{Allow: []string{"work"}}}},
-				Claims: []config.Named[config.Grants]{{Name: "groups", Value: config.Grants{{Name: "dev", Value: policy.Grant{Allow: []string{"work"}, ReadOnly: true}}}}},
-			},
-		},
-	}}
+func (byName) Find(_ *http.Request, token string) (*policy.Caller, *Refusal) {
+	switch token {
+	case "ann":
+		return &policy.Caller{ID: "ann", Name: "ann", Rules: policytest.Allow("default")}, nil
+	case "old":
+		return nil, InvalidToken("the token is too old")
+	case "later":
+		return nil, &Refusal{Status: http.StatusServiceUnavailable, Text: "not now"}
+	}
+	return nil, nil
 }
 
-// who is a handler behind a guard that keeps the last caller.
-type who struct {
-	http.Handler
-	last    *policy.Caller
-	reached bool
+func (byName) MissingScope(_ *policy.Caller, profile string) string {
+	if profile == "none" {
+		return ""
+	}
+	return "mcp:" + profile
 }
 
-func whoIs(g Guard) *who {
-	h := &who{}
-	h.Handler = g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.last, h.reached = CallerOf(r.Context()), true
-		if !g.CheckProfile(w, r, requestedProfile(r.URL.Path, nil)) {
+// TestCallersHook: the hook is asked for every token except server.token, and what it says
+// becomes the response.
+func TestCallersHook(t *testing.T) {
+	g := &Guard{Server: config.Server{Token: guardToken}, Callers: byName{}, Metadata: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })}
+	if !(&Guard{Callers: byName{}}).NeedsToken() {
+		t.Error("with callers, no token is needed")
+	}
+	var last *policy.Caller
+	handler := g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		last = CallerOf(r.Context())
+		if !g.CheckProfile(w, r, strings.TrimPrefix(r.URL.Path, "/mcp/")) {
 			w.WriteHeader(http.StatusTeapot)
 		}
 	}))
-	return h
-}
-
-// ask sends a request with a token, none if it is empty.
-func (h *who) ask(method, path, token string) *http.Response {
-	r := httptest.NewRequest(method, "http://localhost"+path, nil)
-	r.Header.Set("Content-Type", "application/json")
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	w := httptest.NewRecorder()
-	h.last, h.reached = nil, false
-	h.ServeHTTP(w, r)
-	return w.Result()
-}
-
-func TestNamedTokens(t *testing.T) {
-	h := whoIs(team(mcptest.NewIssuer(t)))
+	const metadata = `Bearer resource_metadata="http://localhost` + MetadataPath
 	for _, row := range []struct {
-		name, token, caller string
-		status              int
+		name, authorization, path string
+		status                    int
+		caller, challenge         string
 	}{
-		{"server.token", guardToken, "", http.StatusTeapot},
-		{"named", "token-of-ci", "ci", http.StatusTeapot},
-		{"valid for some time", "token-of-soon", "soon", http.StatusTeapot},
-		{"expired", "token-of-late", "", http.StatusUnauthorized},
-		{"longer", "token-of-ci2", "", http.StatusUnauthorized},
-		{"shorter", "token-of-c", "", http.StatusUnauthorized},
-		{"a name", "ci", "", http.StatusUnauthorized},
+		{"server.token", "Bearer " + guardToken, "/mcp/work", http.StatusTeapot, "", ""},
+		{"a caller", "Bearer ann", "/mcp/default", http.StatusTeapot, "ann", ""},
+		{"as a password", "Basic eDphbm4=", "/mcp/default", http.StatusTeapot, "ann", ""},
+		{"a profile that a scope grants", "Bearer ann", "/mcp/work", http.StatusForbidden, "ann", metadata + `/mcp/work", error="insufficient_scope", scope="mcp:work"`},
+		{"a profile that no scope grants", "Bearer ann", "/mcp/none", http.StatusTeapot, "ann", ""},
+		{"a refused token", "Bearer old", "/mcp/default", http.StatusUnauthorized, "", metadata + `/mcp/default", error="invalid_token", error_description="the token is too old"`},
+		{"an unknown token", "Bearer bob", "/mcp/default", http.StatusUnauthorized, "", metadata + `/mcp/default", error="invalid_token", error_description="mcpx does not know this token"`},
+		{"a token that cannot be checked", "Bearer later", "/mcp/default", http.StatusServiceUnavailable, "", ""},
+		{"no token", "", "/status", http.StatusUnauthorized, "", metadata + `"`},
+		{"metadata", "", MetadataPath + "/mcp", http.StatusAccepted, "", ""},
+		{"beside the metadata", "", MetadataPath + "s", http.StatusUnauthorized, "", metadata + `"`},
 	} {
-		got := h.ask("POST", "/status", row.token)
-		if got.StatusCode != row.status || h.reached != (row.status == http.StatusTeapot) || (h.last == nil) != (row.caller == "") || h.last != nil && h.last.ID != row.caller {
-			t.Errorf("%s: %d, caller %+v", row.name, got.StatusCode, h.last)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+row.path, nil)
+		if row.authorization != "" {
+			r.Header.Set("Authorization", row.authorization)
 		}
-	}
-	if h.ask("GET", "/", "token-of-soon"); h.last.Rules != nil {
-		t.Error("* is not everything")
-	}
-}
-
-// badTokens are tokens that mcpx must refuse, by what is wrong with them.
-func badTokens(t *testing.T, i *mcptest.Issuer) map[string]string {
-	t.Helper()
-	stranger, valid := mcptest.NewIssuer(t), mcptest.Claims{"aud": public + "/mcp", "scope": "mcp mcp:work"}
-	with := func(key string, value any) mcptest.Claims {
-		return mcptest.Claims{"aud": valid["aud"], "scope": valid["scope"], key: value}
-	}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i.Add(key)
-	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shared := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	hmac := jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: shared, KeyID: i.Key().KeyID}}
-	rs := jose.SigningKey{Algorithm: jose.RS256, Key: i.Key()}
-	parts := strings.Split(i.Sign(rs, valid), ".")
-	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))
-	other := strings.Split(i.Sign(rs, with("sub", "mallory")), ".")
-	return map[string]string{
-		"garbage":                 "garbage",
-		"not a JWT":               "a.b.c",
-		"expired":                 i.Sign(rs, with("exp", time.Now().Add(-time.Minute).Unix())),
-		"without an expiry":       i.Sign(rs, with("exp", nil)),
-		"not valid yet":           i.Sign(rs, with("nbf", time.Now().Add(time.Hour).Unix())),
-		"wrong audience":          i.Sign(rs, with("aud", "https://other.example.com/mcp")),
-		"no audience":             i.Sign(rs, with("aud", nil)),
-		"the audience of another": i.Sign(rs, with("aud", []string{public + "/mcp/other/", public + "2/mcp", public + "/sse"})),
-		"wrong issuer":            i.Sign(rs, with("iss", "https://other.example.com")),
-		"another issuer":          stranger.Token(valid),
-		"no subject":              i.Sign(rs, with("sub", "")),
-		"alg none":                none + "." + parts[1] + ".",
-		"alg none, signed":        none + "." + parts[1] + "." + parts[2],
-		"HS256 with a public key": i.Sign(hmac, valid),
-		"unknown key":             i.Sign(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "unknown"}}, valid),
-		"another payload":         parts[0] + "." + other[1] + "." + parts[2],
-		"without a signature":     parts[0] + "." + parts[1] + ".",
-		"a typed ID token":        i.Typed(rs, "id_token+jwt", valid),
-		"a logout token":          i.Typed(rs, "application/logout+jwt", valid),
-		"an ID token of Keycloak": i.Typed(rs, "JWT", with("typ", "ID")),
-		"a refresh token":         i.Typed(rs, "JWT", with("typ", "Refresh")),
-		"an ID token of Cognito":  i.Sign(rs, with("token_use", "id")),
-		"at+jwt, but an ID token": i.Typed(rs, "at+jwt", with("typ", "ID")),
-	}
-}
-
-// TestTokenMatrix: a bad token gets the same 401 on every route and method, and nothing
-// is reached. A request without a token gets no error.
-func TestTokenMatrix(t *testing.T) {
-	i := mcptest.NewIssuer(t)
-	h := whoIs(team(i))
-	bad := badTokens(t, i)
-	bad[""] = ""
-	for name, token := range bad {
-		for _, route := range []string{"/", "/mcp", "/mcp/work", "/mcp/nope", "/sse", "/sse/work", "/message", "/status", "/metrics", "/assets/x"} {
-			for _, method := range []string{"GET", "POST", "DELETE", "HEAD", "PUT", "OPTIONS"} {
-				got := h.ask(method, route, token)
-				challenge := got.Header.Get("WWW-Authenticate")
-				resource := ""
-				if strings.HasPrefix(route, "/mcp") {
-					resource = route
-				}
-				want := `Bearer resource_metadata="` + public + metadataPath + resource + `"`
-				if name == "" && challenge != want || name != "" && !strings.HasPrefix(challenge, want+`, error="invalid_token", error_description="`) {
-					t.Fatalf("%s: %s %s: %s", name, method, route, challenge)
-				}
-				if got.StatusCode != http.StatusUnauthorized || h.reached {
-					t.Fatalf("%s: %s %s: %d, reached %t", name, method, route, got.StatusCode, h.reached)
-				}
-			}
-		}
-	}
-	if n := i.Fetches.Load(); n > 2 {
-		t.Errorf("the keys were fetched %d times", n)
-	}
-}
-
-func TestOIDCCallers(t *testing.T) {
-	i := mcptest.NewIssuer(t)
-	h := whoIs(team(i))
-	for _, row := range []struct {
-		name   string
-		claims mcptest.Claims
-		path   string
-		status int
-	}{
-		{"a scope", mcptest.Claims{"aud": public + "/mcp", "scope": "openid mcp"}, "/mcp", http.StatusTeapot},
-		{"an array of scopes", mcptest.Claims{"aud": []string{"x", public + "/mcp"}, "scp": []string{"mcp"}}, "/mcp", http.StatusTeapot},
-		{"the whole of mcpx", mcptest.Claims{"aud": public, "scope": "mcp"}, "/sse", http.StatusTeapot},
-		{"one profile", mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp/work", http.StatusTeapot},
-		{"another profile", mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp/default", http.StatusUnauthorized},
-		{"another profile without its name", mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/mcp", http.StatusUnauthorized},
-		{"another profile of legacy SSE", mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}, "/sse", http.StatusUnauthorized},
-		{"a profile that no scope grants", mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"}, "/mcp/work", http.StatusForbidden},
-		{"no scope at all", mcptest.Claims{"aud": public + "/mcp"}, "/mcp", http.StatusForbidden},
-		{"a claim", mcptest.Claims{"aud": public + "/mcp", "groups": []string{"ops", "dev"}}, "/mcp/work", http.StatusTeapot},
-		{"a claim as text", mcptest.Claims{"aud": public + "/mcp", "groups": "dev"}, "/mcp/work", http.StatusTeapot},
-		{"a part of a claim", mcptest.Claims{"aud": public + "/mcp", "groups": "dev ops"}, "/mcp/work", http.StatusForbidden},
-	} {
-		got := h.ask("POST", row.path, i.Token(row.claims))
-		if got.StatusCode != row.status {
-			t.Errorf("%s: %d %s", row.name, got.StatusCode, got.Header.Get("WWW-Authenticate"))
-		}
-		if row.status == http.StatusTeapot && h.last.ID != i.URL+"\x00alice" {
-			t.Errorf("%s: %q", row.name, h.last.ID)
-		}
-	}
-	got := h.ask("GET", "/mcp/work", i.Token(mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"}))
-	if want := `Bearer resource_metadata="` + public + metadataPath + `/mcp/work", error="insufficient_scope", scope="mcp:work"`; got.Header.Get("WWW-Authenticate") != want {
-		t.Errorf("%s, want %s", got.Header.Get("WWW-Authenticate"), want)
-	}
-	h.ask("GET", "/status", i.Token(mcptest.Claims{"aud": public + "/mcp/work", "scope": "mcp mcp:work"}))
-	if h.last == nil || h.last.Rules.HasProfile("default") || !h.last.Rules.HasProfile("work") {
-		t.Error("the audience of a profile grants another")
-	}
-	first := h.last.Rules
-	if h.ask("GET", "/status", i.Token(mcptest.Claims{"sub": "bob", "aud": public + "/mcp/work", "scope": "mcp:work mcp"})); h.last.Rules != first {
-		t.Error("equal grants are not one value")
-	}
-}
-
-// TestAccessTokens: access tokens of common issuers are accepted, whatever they say about
-// their type.
-func TestAccessTokens(t *testing.T) {
-	i := mcptest.NewIssuer(t)
-	h, es := whoIs(team(i)), jose.SigningKey{Algorithm: jose.ES256, Key: i.Key()}
-	with := func(key string, value any) mcptest.Claims {
-		return mcptest.Claims{"aud": public + "/mcp", "scope": "mcp", key: value}
-	}
-	for name, token := range map[string]string{
-		"without a type":                            i.Token(with("cid", "x")),
-		"RFC 9068":                                  i.Typed(es, "at+jwt", with("client_id", "x")),
-		"RFC 9068, the long form":                   i.Typed(es, "application/at+jwt", with("client_id", "x")),
-		"RFC 9068, in capitals":                     i.Typed(es, "AT+JWT", with("client_id", "x")),
-		"a JWT, as of Entra or Auth0":               i.Typed(es, "JWT", with("azp", "x")),
-		"a JWT in lower case":                       i.Typed(es, "jwt", with("azp", "x")),
-		"Keycloak":                                  i.Typed(es, "JWT", with("typ", "Bearer")),
-		"Keycloak with DPoP":                        i.Typed(es, "JWT", with("typ", "DPoP")),
-		"Cognito":                                   i.Token(with("token_use", "access")),
-		"Dex, whose access tokens have a hash":      i.Token(with("at_hash", "x")),
-		"a claim typ that is not a text":            i.Typed(es, "JWT", with("typ", 7)),
-		"authentik, whose access tokens have nonce": i.Typed(es, "JWT", with("nonce", "x")),
-	} {
-		if got := h.ask("POST", "/mcp", token); got.StatusCode != http.StatusTeapot {
-			t.Errorf("%s: %d %s", name, got.StatusCode, got.Header.Get("WWW-Authenticate"))
-		}
-	}
-}
-
-// TestIssuerTokenAsPassword: a person opens a page in a browser, which has no other way to
-// send a token of the issuer.
-func TestIssuerTokenAsPassword(t *testing.T) {
-	i := mcptest.NewIssuer(t)
-	h := whoIs(team(i))
-	for _, row := range []struct {
-		name, token string
-		status      int
-	}{
-		{"valid", i.Token(mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"}), http.StatusTeapot},
-		{"for somebody else", i.Token(mcptest.Claims{"aud": "https://other.example.com/mcp", "scope": "mcp"}), http.StatusUnauthorized},
-	} {
-		r := httptest.NewRequest(http.MethodGet, "http://localhost/signin/default/jira", nil)
-		r.SetBasicAuth("any", row.token)
 		w := httptest.NewRecorder()
-		h.last = nil
-		h.ServeHTTP(w, r)
-		if isAlice := h.last != nil && h.last.ID == i.URL+"\x00alice"; w.Code != row.status || isAlice != (row.status == http.StatusTeapot) {
-			t.Errorf("%s: %d, caller %+v", row.name, w.Code, h.last)
+		last = nil
+		handler.ServeHTTP(w, r)
+		if w.Code != row.status {
+			t.Errorf("%s: %d, want %d", row.name, w.Code, row.status)
 		}
-	}
-}
-
-// TestAlgorithms: every kind of public key is accepted.
-func TestAlgorithms(t *testing.T) {
-	i := mcptest.NewIssuer(t)
-	h := whoIs(team(i))
-	_, ed, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i.Add(ed)
-	i.Add(key)
-	keys := i.Key()
-	for _, algorithm := range []jose.SignatureAlgorithm{jose.RS256, jose.PS512} {
-		if got := h.ask("POST", "/mcp", i.Sign(jose.SigningKey{Algorithm: algorithm, Key: keys}, mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"})); got.StatusCode != http.StatusTeapot {
-			t.Errorf("%s: %d", algorithm, got.StatusCode)
+		if got := w.Header().Get("WWW-Authenticate"); got != row.challenge {
+			t.Errorf("%s: challenge %s, want %s", row.name, got, row.challenge)
 		}
-	}
-	i = mcptest.NewIssuer(t)
-	i.Add(ed)
-	h = whoIs(team(i))
-	if got := h.ask("POST", "/mcp", i.Sign(jose.SigningKey{Algorithm: jose.EdDSA, Key: i.Key()}, mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"})); got.StatusCode != http.StatusTeapot {
-		t.Errorf("EdDSA: %d", got.StatusCode)
-	}
-}
-
-// TestKeys: mcpx starts without the issuer. Keys that were never reached are not the
-// client's fault. A new key is fetched, but not for every token.
-func TestKeys(t *testing.T) {
-	i := mcptest.NewIssuer(t)
-	i.Down.Store(true)
-	clock := time.Now()
-	h := whoIs(team(i))
-	h.Handler.(*gate).issuer.keys.now = func() time.Time { return clock }
-	token := func() string { return i.Token(mcptest.Claims{"aud": public + "/mcp", "scope": "mcp"}) }
-	ask := func(step string, want int, fetches int32) {
-		t.Helper()
-		got := h.ask("POST", "/mcp", token())
-		for range 1000 {
-			if got.StatusCode == want && i.Fetches.Load() >= fetches {
-				break
-			}
-			runtime.Gosched() // go-oidc may still give a new token the keys of the last request
-			got = h.ask("POST", "/mcp", token())
+		if (last == nil) != (row.caller == "") || last != nil && last.ID != row.caller {
+			t.Errorf("%s: caller %+v, want %q", row.name, last, row.caller)
 		}
-		if got.StatusCode != want || i.Fetches.Load() != fetches {
-			t.Fatalf("%s: %d after %d fetches, want %d after %d", step, got.StatusCode, i.Fetches.Load(), want, fetches)
-		}
-	}
-	if got := h.ask("POST", "/mcp", token()); got.StatusCode != http.StatusServiceUnavailable || got.Header.Get("Retry-After") == "" || got.Header.Get("WWW-Authenticate") != "" {
-		t.Fatalf("%d %v", got.StatusCode, got.Header)
-	}
-	for name, bad := range badTokens(t, mcptest.NewIssuer(t)) { // whatever the keys are
-		if strings.Contains(name, "alg none") || strings.HasPrefix(name, "HS256") || name == "not a JWT" {
-			if got := h.ask("POST", "/mcp", bad); got.StatusCode != http.StatusUnauthorized {
-				t.Errorf("%s while the issuer is down: %d", name, got.StatusCode)
-			}
-		}
-	}
-	i.Down.Store(false)
-	ask("too soon", http.StatusServiceUnavailable, 0)
-	clock = clock.Add(fetchPause)
-	ask("reached", http.StatusTeapot, 1)
-	i.Rotate()
-	for range 20 {
-		ask("a new key, too soon", http.StatusUnauthorized, 1)
-	}
-	clock = clock.Add(fetchPause)
-	ask("a new key", http.StatusTeapot, 2)
-	i.Down.Store(true)
-	clock = clock.Add(time.Hour)
-	ask("down", http.StatusTeapot, 2)
-	i.Rotate()
-	ask("a new key while it is down", http.StatusUnauthorized, 3)
-	i.Down.Store(false)
-	clock = clock.Add(fetchPause)
-	ask("up again", http.StatusTeapot, 4)
-}
-
-func TestMetadata(t *testing.T) {
-	i := mcptest.NewIssuer(t)
-	h := whoIs(team(i))
-	for path, resource := range map[string]string{
-		"": public, "/": public, "/mcp": public + "/mcp", "/mcp/": public + "/mcp", "/mcp/work": public + "/mcp/work", "/mcp/a%20b": public + "/mcp/a%20b",
-	} {
-		got := h.ask("GET", metadataPath+path, "")
-		var m oauthex.ProtectedResourceMetadata
-		if err := json.NewDecoder(got.Body).Decode(&m); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
-		if got.StatusCode != http.StatusOK || m.Resource != resource || !slices.Equal(m.AuthorizationServers, []string{i.URL}) || !slices.Equal(m.ScopesSupported, []string{"mcp", "mcp:work"}) {
-			t.Errorf("%s: %d %+v", path, got.StatusCode, m)
-		}
-	}
-	for path, want := range map[string]int{"/other": http.StatusNotFound, "/mcp/a/b": http.StatusNotFound} {
-		if got := h.ask("GET", metadataPath+path, ""); got.StatusCode != want {
-			t.Errorf("%s: %d", path, got.StatusCode)
-		}
-	}
-	if got := h.ask("POST", metadataPath, ""); got.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("POST: %d", got.StatusCode)
-	}
-	if got := whoIs(Guard{Server: config.Server{Token: guardToken}}).ask("GET", metadataPath, ""); got.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without an issuer: %d", got.StatusCode)
 	}
 }

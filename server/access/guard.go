@@ -1,9 +1,12 @@
-// Package access decides which HTTP requests reach mcpx.
+// Package access decides which HTTP requests reach mcpx: from which hosts and pages, and with
+// which token. Who else may use the front is a hook, [Callers]. Without it there is only
+// server.token, whose holders may use everything.
 package access
 
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"net"
@@ -19,23 +22,21 @@ import (
 
 // Guard decides which requests reach mcpx, for every route and method.
 type Guard struct {
-	config.Server        // the hosts and origins that are allowed besides loopback, and the tokens
+	config.Server        // the hosts and origins that are allowed besides loopback, and server.token
 	Bind          string // host:port of the listener; this host and the configured one are allowed, unless they are wildcards
 
 	Shared []string // paths that pages of other origins may use too, besides ClientRoutes
 	Public []string // paths that need no token
 
-	Profiles func() []string // the names of the profiles; used with an issuer
+	Callers  Callers         // who may use the front besides the holders of server.token; nil: nobody
+	Metadata http.Handler    // serves MetadataPath and what is below it, to everybody; nil: there is no metadata
 	Headers  func() []string // that upstreams get, so that pages may send them; nil: none
 }
 
 // Wrap returns a handler that calls next for the requests that are allowed, and refuses
 // all others.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
-	wrapped := &gate{Guard: g, next: next, tokens: tokensOf(g.Server)}
-	if g.Auth.OIDC.Issuer != "" {
-		wrapped.issuer = newIssuer(g.Auth.OIDC, g.PublicURL)
-	}
+	wrapped := &gate{Guard: g, next: next, hash: sha256.Sum256([]byte(g.Token))}
 	allow := func(host string, except ...string) {
 		if a, ok := origin.ParseWrittenHost(host); ok && !slices.Contains(except, a.Name) {
 			wrapped.hosts = append(wrapped.hosts, a)
@@ -61,17 +62,15 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 
 // CheckBind returns an error if mcpx must not listen on the host of the config: without
 // any token, only loopback is allowed.
-func CheckBind(s config.Server) error {
-	if a, ok := origin.ParseWrittenHost(s.Host); NeedsToken(s) || ok && a.IsLoopback() {
+func (g *Guard) CheckBind() error {
+	if a, ok := origin.ParseWrittenHost(g.Host); g.NeedsToken() || ok && a.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("%q can be reached from other machines, so a token is needed: set server.token, server.auth, MCPX_TOKEN or --token-file, or bind 127.0.0.1", s.Host)
+	return fmt.Errorf("%q can be reached from other machines, so a token is needed: set server.token, server.auth, MCPX_TOKEN or --token-file, or bind 127.0.0.1", g.Host)
 }
 
 // NeedsToken reports whether a request must have a token.
-func NeedsToken(s config.Server) bool {
-	return s.Token != "" || len(s.Auth.Tokens) > 0 || s.Auth.OIDC.Issuer != ""
-}
+func (g *Guard) NeedsToken() bool { return g.Token != "" || g.Callers != nil }
 
 // gate is the handler that a Guard returns.
 type gate struct {
@@ -79,9 +78,8 @@ type gate struct {
 	next    http.Handler
 	hosts   []origin.Host
 	origins []origin.Origin
-	public  origin.Origin // of the address that people use; zero: not configured
-	tokens  []token
-	issuer  *issuer // nil: there is none
+	public  origin.Origin     // of the address that people use; zero: not configured
+	hash    [sha256.Size]byte // of server.token
 }
 
 // corsHeaders are the headers that a page of an allowed origin may always send.
@@ -124,7 +122,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case slices.Contains(g.Public, r.URL.Path):
 	case g.isMetadata(r):
-		g.serveMetadata(w, r)
+		g.Metadata.ServeHTTP(w, r)
 		return
 	default:
 		caller, why := g.caller(r)

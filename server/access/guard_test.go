@@ -480,12 +480,12 @@ func TestGuardOnTheWire(t *testing.T) {
 
 func TestCheckBind(t *testing.T) {
 	for _, host := range []string{"localhost", "LOCALHOST", "localhost.", "127.0.0.1", "127.3.2.1", "::1", "[::1]", "::1%lo", "::ffff:127.0.0.1"} {
-		if err := CheckBind(config.Server{Host: host}); err != nil {
+		if err := (&Guard{Server: config.Server{Host: host}}).CheckBind(); err != nil {
 			t.Errorf("%q: %v", host, err)
 		}
 	}
 	for _, host := range []string{"", "0.0.0.0", "::", "[::]", "0", "*", "192.168.1.5", "fe80::1%eth0", "box.lan", "127.0.0.1.evil.com", "localhost.evil.com", "127.1", "::ffff:0.0.0.0", "loc\u00e4lhost"} {
-		err := CheckBind(config.Server{Host: host})
+		err := (&Guard{Server: config.Server{Host: host}}).CheckBind()
 		if err == nil {
 			t.Errorf("%q may be bound without a token", host)
 			continue
@@ -494,7 +494,7 @@ func TestCheckBind(t *testing.T) {
 		if err.Error() != want {
 			t.Errorf("%q:\n got %v\nwant %s", host, err, want)
 		}
-		if err := CheckBind(config.Server{Host: host, Token: guardToken}); err != nil {
+		if err := (&Guard{Server: config.Server{Host: host, Token: guardToken}}).CheckBind(); err != nil {
 			t.Errorf("%q with a token: %v", host, err)
 		}
 	}

@@ -143,6 +143,5 @@ func (h *HTTP) admits(w http.ResponseWriter, r *http.Request, a Access) bool {
 
 // MayEdit reports whether the console may change the config.
 func (h *HTTP) MayEdit() bool {
-	s := h.Guard.Server
-	return s.Console == config.ConsoleEdit && access.NeedsToken(s)
+	return h.Guard.Console == config.ConsoleEdit && h.Guard.NeedsToken()
 }

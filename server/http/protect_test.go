@@ -8,9 +8,10 @@ import (
 	"testing"
 
 	"mcpx/config"
-	"mcpx/internal/policy"
+	"mcpx/internal/policy/policytest"
 	"mcpx/internal/rawjson"
 	"mcpx/server"
+	"mcpx/server/servertest"
 )
 
 // done is a handler of a route.
@@ -20,7 +21,7 @@ func done(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoC
 func TestRoutes(t *testing.T) {
 	h := &HTTP{Servers: map[string]*server.Server{"default": bare("x")}}
 	h.Guard.Token, h.Guard.AllowedOrigins = "all", []string{"https://app.example.com"}
-	h.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default/x"}}}}
+	h.Guard.Callers = servertest.Callers{"some": policytest.Allow("default/x")}
 	h.Routes = []Route{
 		{Pattern: "GET /own", Handler: http.HandlerFunc(done)},
 		{Pattern: "POST /own", Handler: http.HandlerFunc(done)},
@@ -85,7 +86,7 @@ func TestConfigEdits(t *testing.T) {
 		h := &HTTP{Routes: []Route{{Pattern: "POST /x", Access: ConfigEdits, Handler: http.HandlerFunc(done)}}}
 		h.Guard.Token, h.Guard.Console = row.token, row.console
 		if row.token != "" {
-			h.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default"}}}}
+			h.Guard.Callers = servertest.Callers{"some": policytest.Allow("default")}
 		}
 		r := postTo(t.Context(), "/x", nil)
 		r.Header.Set("Authorization", "Bearer "+row.sent)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/policy"
+	"mcpx/internal/policy/policytest"
 	"mcpx/internal/store"
 	"mcpx/registry/live"
 	"mcpx/server/servertest"
@@ -66,7 +66,7 @@ func TestReload(t *testing.T) {
 		web.Guard.Console = row.console
 		if row.tokens {
 			web.Guard.Token = "all"
-			web.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default"}}}}
+			web.Guard.Callers = servertest.Callers{"some": policytest.Allow("default")}
 		}
 		reloads := 0
 		s := open(t, &Pages{Front: web, Reload: func() error { reloads++; return row.problem }}, nil)

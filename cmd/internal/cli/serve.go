@@ -12,7 +12,6 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/app"
-	"mcpx/server/access"
 )
 
 // serveCmd serves one client on stdin and stdout, or any number over HTTP.
@@ -148,7 +147,7 @@ func (c *serveCmd) load(t *invocation) (*config.Config, error) {
 // sets the profile to serve.
 func (c *serveCmd) check(file *config.Config) error {
 	if c.HTTP {
-		return access.CheckBind(file.Server)
+		return app.CheckBind(file)
 	}
 	c.Profile = cmp.Or(c.Profile, "default")
 	if _, err := file.Profile(c.Profile); err != nil {

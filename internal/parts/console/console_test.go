@@ -9,7 +9,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/config/edit"
-	"mcpx/internal/policy"
+	"mcpx/internal/policy/policytest"
 	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/servertest"
@@ -105,7 +105,7 @@ func TestConsoleRights(t *testing.T) {
 	}
 	web := front(running.Server)
 	web.Guard.Token, web.Guard.Console = "all", config.ConsoleEdit
-	web.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default/one/echo"}}}}
+	web.Guard.Callers = servertest.Callers{"some": policytest.Allow("default/one/echo")}
 	s := open(t, &Console{Front: web}, running)
 	for _, v := range []struct{ name, token, method, path, want, never string }{
 		{"its own server", "some", "GET", "server?server=one", `"software":"mcptest 1"`, `"command"`},

@@ -123,7 +123,7 @@ func (m *Metrics) handler(flush func()) http.Handler {
 
 // granted returns the metrics of the servers that the rules grant with all their tools:
 // the numbers of a server count every tool.
-func (m *Metrics) granted(rules *policy.Rules) prometheus.Gatherer {
+func (m *Metrics) granted(rules policy.Rules) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := m.registry.Gather()
 		var some []*dto.MetricFamily
@@ -133,7 +133,7 @@ func (m *Metrics) granted(rules *policy.Rules) prometheus.Gatherer {
 				for _, l := range metric.GetLabel() {
 					labels[l.GetName()] = l.GetValue()
 				}
-				return labels["server"] == "" || !rules.HasEveryToolOf(labels["schema"], labels["server"])
+				return labels["server"] == "" || rules.Extent(labels["schema"], labels["server"]) < policy.Everything
 			})
 			if len(f.Metric) > 0 {
 				some = append(some, f)

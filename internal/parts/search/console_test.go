@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/config"
-	"mcpx/internal/policy"
+	"mcpx/internal/policy/policytest"
 	"mcpx/server"
 	httpfront "mcpx/server/http"
 	"mcpx/server/servertest"
@@ -22,7 +21,7 @@ func TestConsoleRoute(t *testing.T) {
 	}
 	web := &httpfront.HTTP{Servers: map[string]*server.Server{"default": running.Server}, Routes: new(Search).Routes()}
 	web.Guard.Token = "all"
-	web.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default/one/echo"}}}}
+	web.Guard.Callers = servertest.Callers{"some": policytest.Allow("default/one/echo")}
 	for _, row := range []struct {
 		name, token, path string
 		status            int

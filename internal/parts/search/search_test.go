@@ -16,6 +16,7 @@ import (
 	"mcpx/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
+	"mcpx/internal/policy/policytest"
 	"mcpx/internal/tokens"
 	"mcpx/registry"
 	"mcpx/registry/child"
@@ -230,7 +231,7 @@ func TestSearchKeepsToTheRules(t *testing.T) {
 		{"no hit", "default/alder/get_*", "birch", "no tool matches; servers: alder, mcpx"},
 		{"nothing", "other", "teapot", "no tool matches; servers: mcpx"},
 	} {
-		c := limited{caller: &policy.Caller{ID: row.name, Rules: policy.Union(policy.Grant{Allow: []string{row.allow}})}}
+		c := limited{caller: &policy.Caller{ID: row.name, Rules: policytest.Allow(row.allow)}}
 		call := executor.ParseExec([]byte(searchFor(`{"query":"` + row.query + `"}`)))
 		call.Client = c
 		result, err := b.Call(t.Context(), call)

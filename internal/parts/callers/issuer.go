@@ -1,4 +1,4 @@
-package access
+package callers
 
 import (
 	"context"
@@ -17,14 +17,14 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
 
-	"mcpx/config"
 	"mcpx/internal/policy"
+	"mcpx/server/access"
 )
 
 // issuer checks the access tokens of an OpenID Connect issuer. Its configuration is read
 // when the first token arrives, so that mcpx starts without it.
 type issuer struct {
-	config config.OIDC
+	config OIDC
 	public string // the address of mcpx that clients use, for the audience of tokens
 	keys   *keyClient
 
@@ -32,7 +32,7 @@ type issuer struct {
 	verifier atomic.Pointer[oidc.IDTokenVerifier] // nil until the issuer was reached
 
 	mu    sync.Mutex
-	rules map[string]*policy.Rules // by the grants and profiles of a token, so that equal rules are one value
+	rules map[string]policy.Rules // by the grants and profiles of a token, so that equal rules are one value
 }
 
 // algorithms are the signatures that mcpx accepts: with public keys only, so that nobody
@@ -44,13 +44,13 @@ var algorithms = []jose.SignatureAlgorithm{
 // verifyTime bounds the check of one token, with all requests to the issuer.
 const verifyTime = 15 * time.Second
 
-func newIssuer(c config.OIDC, public string) *issuer {
-	return &issuer{config: c, public: public, keys: newKeyClient(), rules: map[string]*policy.Rules{}}
+func newIssuer(c OIDC, public string) *issuer {
+	return &issuer{config: c, public: public, keys: newKeyClient(), rules: map[string]policy.Rules{}}
 }
 
 // find returns the caller that a token is for, or why it is refused in a request for a
 // profile; "": for none.
-func (i *issuer) find(ctx context.Context, raw, profile string) (*policy.Caller, *refusal) {
+func (i *issuer) find(ctx context.Context, raw, profile string) (*policy.Caller, *access.Refusal) {
 	signed, err := jose.ParseSigned(raw, algorithms)
 	if err != nil || len(signed.Signatures) != 1 { // no keys are needed to see that
 		return nil, i.notSigned()
@@ -65,19 +65,19 @@ func (i *issuer) find(ctx context.Context, raw, profile string) (*policy.Caller,
 	expired, isExpired := errors.AsType[*oidc.TokenExpiredError](err)
 	switch {
 	case isExpired:
-		return nil, invalidToken(fmt.Sprintf("the token expired %s ago", time.Since(expired.Expiry).Round(time.Second)))
+		return nil, access.InvalidToken(fmt.Sprintf("the token expired %s ago", time.Since(expired.Expiry).Round(time.Second)))
 	case err != nil && !i.keys.reached.Load():
 		return nil, unreachable
 	case err != nil:
 		return nil, i.notSigned()
 	case token.Subject == "":
-		return nil, invalidToken("the token has no subject")
+		return nil, access.InvalidToken("the token has no subject")
 	case !isAccessToken(signed.Signatures[0].Protected, token):
-		return nil, invalidToken("the token is not an access token; send the access token of the issuer")
+		return nil, access.InvalidToken("the token is not an access token; send the access token of the issuer")
 	}
 	profiles, ok := i.profiles(token.Audience)
 	if !ok || profiles != nil && profile != "" && !slices.Contains(profiles, profile) {
-		return nil, invalidToken("the token is for another audience")
+		return nil, access.InvalidToken("the token is for another audience")
 	}
 	return &policy.Caller{
 		ID:    token.Issuer + "\x00" + token.Subject,
@@ -112,13 +112,13 @@ func text(claim json.RawMessage) (s string) {
 }
 
 // notSigned refuses a token that the issuer cannot have signed.
-func (i *issuer) notSigned() *refusal {
-	return invalidToken("the token is malformed, or the issuer " + i.config.Issuer + " did not sign it")
+func (i *issuer) notSigned() *access.Refusal {
+	return access.InvalidToken("the token is malformed, or the issuer " + i.config.Issuer + " did not sign it")
 }
 
 // unreachable refuses tokens while the keys of the issuer are not known. It is not the
 // client's fault, so the client keeps its token.
-var unreachable = &refusal{status: http.StatusServiceUnavailable, text: "the issuer of the token cannot be reached; try again later"}
+var unreachable = &access.Refusal{Status: http.StatusServiceUnavailable, Text: "the issuer of the token cannot be reached; try again later"}
 
 // reach returns the verifier. It reads the issuer's configuration if that is not known.
 func (i *issuer) reach(ctx context.Context) (*oidc.IDTokenVerifier, error) {
@@ -178,7 +178,7 @@ func (i *issuer) accepts(audience string) (profile string, ok bool) {
 const maxRules = 1000
 
 // rulesOf returns what a token grants.
-func (i *issuer) rulesOf(token *oidc.IDToken, profiles []string) *policy.Rules {
+func (i *issuer) rulesOf(token *oidc.IDToken, profiles []string) policy.Rules {
 	grants, key := i.grants(token)
 	slices.Sort(profiles)
 	key += "\x00" + strings.Join(profiles, "\x00")
@@ -190,16 +190,16 @@ func (i *issuer) rulesOf(token *oidc.IDToken, profiles []string) *policy.Rules {
 	if len(i.rules) >= maxRules {
 		clear(i.rules)
 	}
-	r := policy.Union(grants...).Within(profiles)
+	r := union(grants).within(profiles).hook()
 	i.rules[key] = r
 	return r
 }
 
 // grants returns what the scopes and claims of a token grant, and a key for them.
-func (i *issuer) grants(token *oidc.IDToken) (grants []policy.Grant, key string) {
+func (i *issuer) grants(token *oidc.IDToken) (grants []Grant, key string) {
 	var claims map[string]json.RawMessage
 	_ = token.Claims(&claims) // it is an object, or the token would not be valid
-	add := func(place int, named config.Grants, values []string) {
+	add := func(place int, named Grants, values []string) {
 		for at, n := range named {
 			if slices.Contains(values, n.Name) {
 				grants = append(grants, n.Value)

@@ -1,4 +1,5 @@
-package mcptest
+// Package callerstest is an OpenID Connect issuer, for tests.
+package callerstest
 
 import (
 	"crypto"
