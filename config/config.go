@@ -131,11 +131,10 @@ type Upstream struct {
 	Start          Start         // never empty once the config is loaded
 	IdleStop       time.Duration // a process that nobody uses for so long is stopped; 0: never
 	Sandbox        *Sandbox      // nil: none
-	Pin            Pin           // empty: the default, which depends on the lock file
 	Parts          Values
 
 	// Err is the reason why this upstream cannot be started: a variable is not set, its value
-	// cannot be used there, or the lock file does not allow it. Other upstreams are not affected.
+	// cannot be used there, or a part does not allow it. Other upstreams are not affected.
 	Err error
 
 	disabled    bool
@@ -179,16 +178,6 @@ const (
 	Shared    Isolation = "shared" // one for all clients
 	PerClient Isolation = "client" // one for each client session
 	PerUser   Isolation = "user"   // one for each caller
-)
-
-// Pin is what happens to tools that a person has not approved.
-type Pin string
-
-// The pins.
-const (
-	PinOff   Pin = "off"   // nothing is compared
-	PinWarn  Pin = "warn"  // they are logged and mentioned
-	PinBlock Pin = "block" // they are hidden and cannot be called
 )
 
 // Auth is how mcpx signs in to an upstream that uses OAuth.

@@ -31,7 +31,7 @@ func (u *Upstream) AsWritten() *Upstream {
 // sessionSettings returns the settings that an upstream session depends on.
 func (u *Upstream) sessionSettings() Upstream {
 	s := *u
-	s.Description, s.Tools, s.Pin, s.Parts = "", Filter{}, "", nil
+	s.Description, s.Tools, s.Parts = "", Filter{}, nil
 	s.StartupTimeout, s.Timeout, s.MaxTimeout, s.IdleStop = 0, 0, 0, 0
 	s.written, s.secrets, s.environment, s.Err = nil, nil, environment{}, nil
 	if u.Err != nil {

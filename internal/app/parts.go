@@ -16,7 +16,7 @@ func ConfigHooks() config.Hooks {
 	return config.Hooks{
 		Secrets:    secrets.Stored{},
 		CheckStore: redis.CheckAddress,
-		Sections:   []config.Section{audit.Section, search.Section},
+		Sections:   []config.Section{audit.Section, lock.Section, search.Section},
 	}
 }
 

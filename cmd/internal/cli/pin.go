@@ -69,7 +69,7 @@ func (c *pinCmd) selectServers(file *config.Config) error {
 		}
 		p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool {
 			known = append(known, u.Name)
-			return u.Pin == config.PinOff || len(c.Server) > 0 && !slices.Contains(c.Server, u.Name)
+			return lock.IsOff(&u) || len(c.Server) > 0 && !slices.Contains(c.Server, u.Name)
 		})
 	}
 	for _, name := range c.Server {

@@ -27,7 +27,7 @@ type reviewed struct {
 // newReviewed returns a front over the server "a", with nothing in its lock.
 func newReviewed(apply func(write func(file string) error) error) reviewed {
 	c := &config.Upstream{Name: "a", Command: "x"}
-	v := &view{pin: config.PinBlock, approved: &lockfile.Server{Origin: Origin(c)}, command: "CMD"}
+	v := &view{pin: PinBlock, approved: &lockfile.Server{Origin: Origin(c)}, command: "CMD"}
 	p := &config.Profile{Name: "default", Upstreams: []config.Upstream{*c}}
 	r := registry.New(p, registry.Options{Views: func(*config.Upstream) lists.Views { return viewsOf(v) }})
 	e := executor.New(r, &config.Config{}, p, executor.Options{})
@@ -117,7 +117,7 @@ func TestAcceptFails(t *testing.T) {
 
 // A review that is too long cannot be accepted in the console.
 func TestLongReview(t *testing.T) {
-	u := serverWith(&config.Upstream{Name: "a"}, &view{pin: config.PinBlock, approved: &lockfile.Server{}, command: "CMD"})
+	u := serverWith(&config.Upstream{Name: "a"}, &view{pin: PinBlock, approved: &lockfile.Server{}, command: "CMD"})
 	long := lists.Item{Key: "one", Raw: []byte(`{"name":"one","description":"` + strings.Repeat("x", reviewBytes) + `"}`)}
 	u.SetLists(list(lists.OfTools, []lists.Item{long}))
 	got := reviewOf("default", u)

@@ -3,7 +3,7 @@
 // mentioned, as the key "pin" of the server says, and a server whose command or URL has changed
 // is not started. Without a lock file, changes since the last start are mentioned.
 // Hooks: lists.View, live.ListObserver, httpfront.Route; Review is for the console, and the
-// commands pin and check --locked use Offers.
+// commands pin and check --locked use Offers. Config: pin of a server.
 package lock
 
 import (
@@ -23,6 +23,31 @@ import (
 	"mcpx/registry/lists"
 )
 
+// Section has the key pin of a server.
+var Section = config.NewSection(config.InUpstream, Settings{}, func(s *Settings) []config.Field {
+	return []config.Field{
+		{Name: "pin", Kind: config.Choice(&s.Pin, PinOff, PinWarn, PinBlock), Doc: "What happens to tools that are not as approved in mcpx.lock. block: they are hidden. warn: they are mentioned. off: nothing. The default is block with a lock file, and warn without."},
+	}
+})
+
+// Settings are the values of the Section.
+type Settings struct {
+	Pin Pin // empty: the default, which depends on the lock file
+}
+
+// Pin is what happens to tools that a person has not approved.
+type Pin string
+
+// The pins.
+const (
+	PinOff   Pin = "off"   // nothing is compared
+	PinWarn  Pin = "warn"  // they are logged and mentioned
+	PinBlock Pin = "block" // they are hidden and cannot be called
+)
+
+// IsOff reports whether the config says that a server is never compared.
+func IsOff(u *config.Upstream) bool { return Section.Of(u.Parts).Pin == PinOff }
+
 // Approvals is what the lock file says about the servers of a config. A nil *Approvals compares
 // nothing.
 type Approvals struct {
@@ -38,17 +63,17 @@ func Read(c *config.Config) *Approvals {
 	if errors.Is(err, fs.ErrNotExist) {
 		lock, err = nil, nil
 	}
-	pin := config.PinWarn
+	pin := PinWarn
 	if lock != nil || err != nil {
-		pin = config.PinBlock
+		pin = PinBlock
 	}
 	a := &Approvals{views: map[string]*view{}}
 	for i := range c.Profiles {
 		p := &c.Profiles[i]
 		for j := range p.Upstreams {
 			u := &p.Upstreams[j]
-			v := &view{pin: cmp.Or(u.Pin, pin), command: reviewCommand(c, p.Name, u.Name)}
-			if v.pin == config.PinOff {
+			v := &view{pin: cmp.Or(Section.Of(u.Parts).Pin, pin), command: reviewCommand(c, p.Name, u.Name)}
+			if v.pin == PinOff {
 				continue
 			}
 			key := lockfile.Key(p.Name, u.Name)
@@ -69,25 +94,25 @@ func (a *Approvals) Views(profile string, u *config.Upstream) lists.Views {
 		return lists.Views{}
 	}
 	v := a.views[lockfile.Key(profile, u.Name)]
-	return lists.Views{All: []lists.View{v}, IsStrict: v.pin == config.PinBlock}
+	return lists.Views{All: []lists.View{v}, IsStrict: v.pin == PinBlock}
 }
 
 // approve sets what the lock approves, and returns why the server may not start. lock is
 // nil if there is none.
 func (v *view) approve(u *config.Upstream, lock lockfile.Lock, key string) error {
 	if lock == nil {
-		if v.pin == config.PinBlock {
+		if v.pin == PinBlock {
 			return fmt.Errorf(`its "pin" is "block", and there is no %s; run mcpx pin`, lockfile.Name)
 		}
 		return nil
 	}
 	v.approved = lock[key]
 	switch {
-	case v.approved == nil && v.pin == config.PinWarn:
+	case v.approved == nil && v.pin == PinWarn:
 		v.approved = &lockfile.Server{Origin: Origin(u)} // everything is new
 	case v.approved == nil:
 		return fmt.Errorf("it is not in %s; review it: %s", lockfile.Name, v.command)
-	case v.pin == config.PinBlock && !v.approved.Origin.Equal(Origin(u)):
+	case v.pin == PinBlock && !v.approved.Origin.Equal(Origin(u)):
 		return fmt.Errorf("its command or url is not the one in %s; review it: %s", lockfile.Name, v.command)
 	}
 	return nil

@@ -21,7 +21,7 @@ func parse(t *testing.T, folder, source string, pairs ...string) *config.Config 
 		}
 		return "", false
 	}
-	c, err := config.Parse(filepath.Join(folder, "mcpx.json"), []byte(source), lookup)
+	c, err := config.Hooks{Sections: []config.Section{Section}}.Parse(filepath.Join(folder, "mcpx.json"), []byte(source), lookup)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestRead(t *testing.T) {
 		"same": {Origin: command}, "changed": {Origin: command}, "blocked": {Origin: command}, "broken": {Origin: command},
 	}
 	type outcome struct {
-		pin        config.Pin
+		pin        Pin
 		isApproved bool
 		err        string // a part of it
 	}
@@ -66,17 +66,17 @@ func TestRead(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, map[string]outcome{
-			"same": {config.PinBlock, true, ""}, "changed": {config.PinBlock, true, "its command or url is not the one in mcpx.lock; review it: mcpx pin "},
-			"unknown": {config.PinBlock, false, "it is not in mcpx.lock; review it: mcpx pin "}, "warned": {config.PinWarn, true, ""},
-			"blocked": {config.PinBlock, true, ""}, "off": {config.PinOff, false, ""}, "broken": {config.PinBlock, true, "NONE is not set"},
+			"same": {PinBlock, true, ""}, "changed": {PinBlock, true, "its command or url is not the one in mcpx.lock; review it: mcpx pin "},
+			"unknown": {PinBlock, false, "it is not in mcpx.lock; review it: mcpx pin "}, "warned": {PinWarn, true, ""},
+			"blocked": {PinBlock, true, ""}, "off": {PinOff, false, ""}, "broken": {PinBlock, true, "NONE is not set"},
 		}},
 		"no lock": {func(*testing.T, string) {}, map[string]outcome{
-			"same": {config.PinWarn, false, ""}, "changed": {config.PinWarn, false, ""}, "unknown": {config.PinWarn, false, ""}, "warned": {config.PinWarn, false, ""},
-			"blocked": {config.PinBlock, false, "there is no mcpx.lock; run mcpx pin"}, "off": {config.PinOff, false, ""}, "broken": {config.PinWarn, false, "NONE is not set"},
+			"same": {PinWarn, false, ""}, "changed": {PinWarn, false, ""}, "unknown": {PinWarn, false, ""}, "warned": {PinWarn, false, ""},
+			"blocked": {PinBlock, false, "there is no mcpx.lock; run mcpx pin"}, "off": {PinOff, false, ""}, "broken": {PinWarn, false, "NONE is not set"},
 		}},
 		"a damaged lock": {func(t *testing.T, path string) { writeText(t, path, "{") }, map[string]outcome{
-			"same": {config.PinBlock, false, "restore the lock file"}, "changed": {config.PinBlock, false, "not a lock file"}, "unknown": {config.PinBlock, false, "not a lock file"},
-			"warned": {config.PinWarn, false, "not a lock file"}, "blocked": {config.PinBlock, false, "not a lock file"}, "off": {config.PinOff, false, ""}, "broken": {config.PinBlock, false, "NONE is not set"},
+			"same": {PinBlock, false, "restore the lock file"}, "changed": {PinBlock, false, "not a lock file"}, "unknown": {PinBlock, false, "not a lock file"},
+			"warned": {PinWarn, false, "not a lock file"}, "blocked": {PinBlock, false, "not a lock file"}, "off": {PinOff, false, ""}, "broken": {PinBlock, false, "NONE is not set"},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,13 +91,13 @@ func TestRead(t *testing.T) {
 				}
 				v := approvals.views[u.Name]
 				if v == nil {
-					v = &view{pin: config.PinOff}
+					v = &view{pin: PinOff}
 				}
 				if v.pin != want.pin || (v.approved != nil) != want.isApproved || (err == "") != (want.err == "") || !strings.Contains(err, want.err) {
 					t.Errorf("%s: %s, approved %t, %q\nwant %+v", u.Name, v.pin, v.approved != nil, err, want)
 				}
 				views := approvals.Views("default", &u)
-				if views.IsStrict != (want.pin == config.PinBlock) || len(views.All) == 0 != (want.pin == config.PinOff) {
+				if views.IsStrict != (want.pin == PinBlock) || len(views.All) == 0 != (want.pin == PinOff) {
 					t.Errorf("%s: its views are %+v", u.Name, views)
 				}
 			}
@@ -149,5 +149,13 @@ func TestReviewCommand(t *testing.T) {
 	t.Setenv("MCPX_CONFIG", "/other.json")
 	if got := reviewCommand(c, "default", "github"); got != "mcpx pin "+file+" github --diff" {
 		t.Error(got)
+	}
+}
+
+// A pin that mcpx does not know is a problem of the file.
+func TestUnknownPin(t *testing.T) {
+	_, err := config.Hooks{Sections: []config.Section{Section}}.Parse("mcpx.json", []byte(`{"mcpServers": {"a": {"command": "x", "pin": "hide"}}}`), os.LookupEnv)
+	if err == nil || !strings.Contains(err.Error(), `mcpServers.a.pin: expected one of "off", "warn", "block", got "hide"`) {
+		t.Errorf("the problem is %v", err)
 	}
 }

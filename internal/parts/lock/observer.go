@@ -28,7 +28,7 @@ func NewObserver() live.ListObserver { return &observer{} }
 func (o *observer) Read(u *live.Upstream, tools []lists.Item, before func() []lists.Item) (news string) {
 	o.changed, o.added = nil, nil
 	v := viewOf(u)
-	if v == nil || v.pin != config.PinWarn || v.approved != nil {
+	if v == nil || v.pin != PinWarn || v.approved != nil {
 		return ""
 	}
 	known := before()

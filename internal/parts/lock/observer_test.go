@@ -24,10 +24,10 @@ func TestNews(t *testing.T) {
 		before func() []lists.Item
 		want   string
 	}{
-		"no lock":      {&view{pin: config.PinWarn}, past, "since the last start: changed changed; new new"},
-		"a first list": {&view{pin: config.PinWarn}, func() []lists.Item { return nil }, ""},
-		"a lock":       {&view{pin: config.PinWarn, approved: &lockfile.Server{}}, past, ""},
-		"blocked":      {&view{pin: config.PinBlock}, past, ""},
+		"no lock":      {&view{pin: PinWarn}, past, "since the last start: changed changed; new new"},
+		"a first list": {&view{pin: PinWarn}, func() []lists.Item { return nil }, ""},
+		"a lock":       {&view{pin: PinWarn, approved: &lockfile.Server{}}, past, ""},
+		"blocked":      {&view{pin: PinBlock}, past, ""},
 		"never":        {nil, past, ""},
 	} {
 		o := &observer{}
@@ -48,7 +48,7 @@ func TestNews(t *testing.T) {
 func TestLogged(t *testing.T) {
 	approved := &lockfile.Server{}
 	approved.Add(lockfile.Tools, "old", []byte(`{"name":"old"}`))
-	u := serverWith(&config.Upstream{}, &view{pin: config.PinBlock, approved: approved, command: "CMD"})
+	u := serverWith(&config.Upstream{}, &view{pin: PinBlock, approved: approved, command: "CMD"})
 	u.SetLists(list(lists.OfTools, named("a")))
 	var b bytes.Buffer
 	log, o := zerolog.New(&b), NewObserver()
@@ -65,7 +65,7 @@ func TestLogged(t *testing.T) {
 		t.Errorf("logged again: %s", &b)
 	}
 
-	warned := serverWith(&config.Upstream{}, &view{pin: config.PinWarn})
+	warned := serverWith(&config.Upstream{}, &view{pin: PinWarn})
 	o.Read(warned, named("new"), func() []lists.Item { return named("old") })
 	o.Published(warned, log)
 	if got := b.String(); got != `{"level":"warn","changed":[],"new":["new"],"message":"tools have changed since the server was listed before"}`+"\n" {

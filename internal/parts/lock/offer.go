@@ -39,7 +39,7 @@ type offer struct {
 // Add adds the servers of a profile, without those that are never compared.
 func (o *Offers) Add(profile string, servers []*live.Upstream) {
 	for _, u := range servers {
-		if u.Config.Pin == config.PinOff {
+		if IsOff(u.Config) {
 			continue
 		}
 		next := offer{key: lockfile.Key(profile, u.Name), reason: u.Reason}

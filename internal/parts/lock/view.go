@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/config"
 	"mcpx/internal/parts/lock/lockfile"
 	"mcpx/internal/plain"
 	"mcpx/registry/lists"
@@ -15,7 +14,7 @@ import (
 
 // view is what the lock says about one server. It is the server's lists.View.
 type view struct {
-	pin      config.Pin
+	pin      Pin
 	approved *lockfile.Server // from the lock file; nil: compare with the last start
 	command  string           // shows what waits for a review
 }
@@ -34,7 +33,7 @@ func (v *view) Item(k lists.Kind, item lists.Item) (lists.Item, lists.Mark) {
 		return item, lists.Mark{}
 	case v.approved.Items[kind][item.Key] != pinned(kind, item):
 		return item, v.waits()
-	case v.pin == config.PinBlock:
+	case v.pin == PinBlock:
 		item.Raw = lockfile.Shown(kind, item.Raw)
 	}
 	return item, lists.Mark{}
@@ -50,7 +49,7 @@ func (v *view) Instructions(text string) (string, lists.Mark) {
 
 // waits is the mark of what waits for a review.
 func (v *view) waits() lists.Mark {
-	return lists.Mark{IsNoted: true, IsHidden: v.pin == config.PinBlock}
+	return lists.Mark{IsNoted: true, IsHidden: v.pin == PinBlock}
 }
 
 // Note implements lists.View. It says what waits for a review and how to see it: "2 tools wait

@@ -37,7 +37,7 @@ func viewsOf(v *view) lists.Views {
 
 // TestNote: the words for what waits.
 func TestNote(t *testing.T) {
-	v := &view{pin: config.PinBlock, approved: &lockfile.Server{}, command: "CMD"}
+	v := &view{pin: PinBlock, approved: &lockfile.Server{}, command: "CMD"}
 	for want, set := range map[string]func(u *live.Upstream){
 		"":                                      func(*live.Upstream) {},
 		"1 tool waits for review: CMD":          func(u *live.Upstream) { u.SetLists(list(lists.OfTools, named("a"))) },
@@ -67,13 +67,13 @@ func TestNote(t *testing.T) {
 // Resources are not compared, tools that the config hides do not wait, and with "warn"
 // everything is shown.
 func TestShown(t *testing.T) {
-	u := serverWith(&config.Upstream{Tools: config.Filter{Deny: []string{"a"}}}, &view{pin: config.PinBlock, approved: &lockfile.Server{}})
+	u := serverWith(&config.Upstream{Tools: config.Filter{Deny: []string{"a"}}}, &view{pin: PinBlock, approved: &lockfile.Server{}})
 	u.SetLists(list(lists.OfResources, named("r")))
 	u.SetLists(list(lists.OfTools, named("a")))
 	if len(u.Resources) != 1 || len(u.Tools) != 0 || u.Note() != "" {
 		t.Errorf("%v, %v, %q", u.Resources, u.Tools, u.Note())
 	}
-	u = serverWith(&config.Upstream{}, &view{pin: config.PinWarn, approved: &lockfile.Server{}})
+	u = serverWith(&config.Upstream{}, &view{pin: PinWarn, approved: &lockfile.Server{}})
 	u.SetLists(list(lists.OfTools, named("a")))
 	u.SetInstructions("x")
 	if len(u.Tools) != 1 || u.Instructions != "x" || !strings.HasPrefix(u.Note(), "1 tool and the instructions wait") || u.WhyHidden(lists.OfTools, "a") != "" {
@@ -87,7 +87,7 @@ func TestApproved(t *testing.T) {
 	approved.Add(lockfile.Tools, "a", []byte(`{"name":"a"}`))
 	approved.Add(lockfile.Tools, "gone", []byte(`{"name":"gone"}`))
 	approved.Add(lockfile.Templates, "t", []byte(`{"name":"t"}`))
-	v := &view{pin: config.PinBlock, approved: approved, command: "CMD"}
+	v := &view{pin: PinBlock, approved: approved, command: "CMD"}
 	c := &config.Upstream{}
 	u := serverWith(c, v)
 	item := func(k lists.Kind, key, raw string) lists.Item { return u.NewItem(k, key, []byte(raw), []byte(raw)) }
@@ -108,7 +108,7 @@ func TestApproved(t *testing.T) {
 		t.Error("instructions that are not approved are shown")
 	}
 	// A person approves what there is now, and a reload has the new approval.
-	next := &view{pin: config.PinBlock, approved: offerOf(u)}
+	next := &view{pin: PinBlock, approved: offerOf(u)}
 	u.Reconfigure(c, viewsOf(next))
 	if u.Tool("b") == nil || u.Note() != "" || next.gone(u) != nil || u.Instructions != "be rude" {
 		t.Errorf("after the approval: %q, %v", u.Note(), u.Tools)
@@ -131,14 +131,14 @@ func TestUnknownMembers(t *testing.T) {
 	if got := strings.Count(shown(), "usage"); got != 3 {
 		t.Errorf("without a lock, %s", shown())
 	}
-	l.Reconfigure(&config.Upstream{}, viewsOf(&view{pin: config.PinBlock, approved: approved}))
+	l.Reconfigure(&config.Upstream{}, viewsOf(&view{pin: PinBlock, approved: approved}))
 	if l.Note() != "" || strings.Contains(shown(), "usage") {
 		t.Errorf("with a lock, %s; %q", shown(), l.Note())
 	}
 	if string(l.Tools[0].SentSchema()) != `{"type":"object"}` {
 		t.Errorf("arguments are checked against %s", l.Tools[0].SentSchema())
 	}
-	l.Reconfigure(&config.Upstream{}, viewsOf(&view{pin: config.PinWarn, approved: approved}))
+	l.Reconfigure(&config.Upstream{}, viewsOf(&view{pin: PinWarn, approved: approved}))
 	if got := strings.Count(shown(), "usage"); got != 3 {
 		t.Errorf("with a warning, %s", shown())
 	}
@@ -146,7 +146,7 @@ func TestUnknownMembers(t *testing.T) {
 
 // Compared is what the server listed, whatever other views show of it.
 func TestPinnedAsListed(t *testing.T) {
-	u := serverWith(&config.Upstream{}, &view{pin: config.PinBlock, approved: &lockfile.Server{}})
+	u := serverWith(&config.Upstream{}, &view{pin: PinBlock, approved: &lockfile.Server{}})
 	item := u.NewItem(lists.OfTools, "a", []byte(`{"name":"a"}`), []byte(`{"name":"a"}`))
 	item.Raw = []byte(`{"name":"a","description":"by another view"}`)
 	if got := pinned(lockfile.Tools, item); got != `{"name":"a"}` {
