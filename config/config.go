@@ -131,12 +131,10 @@ type Upstream struct {
 	Start          Start         // never empty once the config is loaded
 	IdleStop       time.Duration // a process that nobody uses for so long is stopped; 0: never
 	Sandbox        *Sandbox      // nil: none
-	Pin            Pin           // empty: the default, which depends on the lock file
-	Trust          Trust         // set by ReadLock
 	Parts          Values
 
-	// Err is the reason why this upstream cannot be started: a variable is not set,
-	// or its value cannot be used there. Other upstreams are not affected.
+	// Err is the reason why this upstream cannot be started: a variable is not set, its value
+	// cannot be used there, or a part does not allow it. Other upstreams are not affected.
 	Err error
 
 	disabled    bool

@@ -191,7 +191,6 @@ func (u *Upstream) fields() []Field {
 		{"isolation", Choice(&u.Isolation, Shared, PerClient, PerUser), "shared: one session for all clients. client: one for each. user: one for each caller."},
 		{"forward_headers", forwards(&u.ForwardHeaders), "With isolation user: headers of the client's request that the server gets, such as {\"X-Jira-Token\": \"Authorization: Bearer {}\"}."},
 		{"start", Choice(&u.Start, StartEager, StartLazy), "eager: start it with mcpx. lazy: start it when a request needs it. The default is start at the top level."},
-		{"pin", Choice(&u.Pin, PinOff, PinWarn, PinBlock), "What happens to tools that are not as approved in mcpx.lock. block: they are hidden. warn: they are mentioned. off: nothing. The default is block with a lock file, and warn without."},
 		{"sandbox", sandboxKind(&u.Sandbox), "true, or an object: restrict its process, which may read all files, and write only some. Linux only."},
 		{"idle_stop", idleTime(&u.IdleStop), "Stop its process if nobody uses it for this time. The default is idle_stop at the top level."},
 	}, u.Parts.fields(InUpstream)...)

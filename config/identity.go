@@ -17,11 +17,11 @@ import (
 // secret. Nothing else counts; for example, it does not matter which files exist.
 func (u *Upstream) KeepsSession(next *Upstream) bool {
 	return reflect.DeepEqual(u.sessionSettings(), next.sessionSettings()) &&
-		reflect.DeepEqual(u.asWritten().sessionSettings(), next.asWritten().sessionSettings())
+		reflect.DeepEqual(u.AsWritten().sessionSettings(), next.AsWritten().sessionSettings())
 }
 
-// asWritten returns the upstream as it is in the file, with its references.
-func (u *Upstream) asWritten() *Upstream {
+// AsWritten returns the upstream as it is in the file, with its references.
+func (u *Upstream) AsWritten() *Upstream {
 	if u.written == nil {
 		return u
 	}
@@ -31,7 +31,7 @@ func (u *Upstream) asWritten() *Upstream {
 // sessionSettings returns the settings that an upstream session depends on.
 func (u *Upstream) sessionSettings() Upstream {
 	s := *u
-	s.Description, s.Tools, s.Pin, s.Trust, s.Parts = "", Filter{}, "", Trust{}, nil
+	s.Description, s.Tools, s.Parts = "", Filter{}, nil
 	s.StartupTimeout, s.Timeout, s.MaxTimeout, s.IdleStop = 0, 0, 0, 0
 	s.written, s.secrets, s.environment, s.Err = nil, nil, environment{}, nil
 	if u.Err != nil {
@@ -53,7 +53,7 @@ func (u *Upstream) KeepHiding(old *Upstream) {
 // rotated token is the same server. Nothing of auth counts: the lists of one server do not
 // depend on the app that mcpx is registered as.
 func (u *Upstream) CacheKey(version int) string {
-	written := u.asWritten()
+	written := u.AsWritten()
 	identity, _ := json.Marshal([]any{ // cannot fail: strings and maps of them
 		version, u.Transport, u.Command, u.Args, u.Dir, u.URL, u.InheritAll, plainValues(written.Env), plainValues(written.Headers),
 	})

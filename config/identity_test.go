@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"mcpx/internal/redact"
 )
 
 func TestKeepsSession(t *testing.T) {
@@ -116,5 +119,26 @@ func TestIdleStop(t *testing.T) {
 		if u := c.Profiles[0].Upstreams[0]; string(u.Start) != test.start || u.IdleStop.String() != test.idle {
 			t.Errorf("%s%s: %s, %s; want %s, %s", test.top, test.server, u.Start, u.IdleStop, test.start, test.idle)
 		}
+	}
+}
+
+// A config that replaces another in place hides the secrets of the session that goes on.
+func TestKeepHiding(t *testing.T) {
+	folder := folderWith(t, map[string]string{"token": "stored-sentinel"})
+	const source = `{"mcpServers": {"a": {"command": "x", "env": {"A": "${file:token}"}}}}`
+	old, next := &parseIn(t, folder, source).Profiles[0].Upstreams[0], &parseIn(t, folder, source).Profiles[0].Upstreams[0]
+	if _, err := old.Resolve(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !old.KeepsSession(next) {
+		t.Error("the same config needs another session")
+	}
+	next.KeepHiding(old)
+	if got := next.Redact("stored-sentinel"); got != redact.Hidden {
+		t.Error(got)
+	}
+	changed := &parseIn(t, folder, strings.Replace(source, `"${file:token}"`, `{"cmd": ["x"]}`, 1)).Profiles[0].Upstreams[0]
+	if old.KeepsSession(changed) {
+		t.Error("another source of a secret keeps the session")
 	}
 }

@@ -55,7 +55,7 @@ func secrets(u *Upstream, values []variable) []string {
 // LiteralSecrets returns where the file has a likely secret as plain text instead of a
 // reference, such as env.API_KEY or args[1].
 func (u *Upstream) LiteralSecrets() (places []string) {
-	u = u.asWritten()
+	u = u.AsWritten()
 	add := func(key string, values map[string]string) {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			value := values[name]

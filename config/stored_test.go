@@ -229,11 +229,3 @@ func TestStoredToken(t *testing.T) {
 		}
 	}
 }
-
-// writeText writes a file for its owner alone.
-func writeText(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}

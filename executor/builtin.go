@@ -181,14 +181,14 @@ func (e *Executor) Settle(ctx context.Context, c upstream.Client, timeout time.D
 	}
 }
 
-// showSchema returns a tool's definition with all members. Secrets are hidden. With a lock, so
-// are the members that nobody has approved.
+// showSchema returns a tool's definition with all members. Secrets are hidden. If the views are
+// strict, so are the members that are for programs.
 func showSchema(ctx context.Context, e *Executor, c Call, arguments []byte) (string, error) {
 	u, t, err := e.find(ctx, &Call{Client: c.Client, Server: text(arguments, "server"), Tool: text(arguments, "tool")})
 	if err != nil {
 		return "", err
 	}
-	if u.IsBlocking() {
+	if u.IsStrict() {
 		return string(rawjson.With(rawjson.With(t.Raw, "icons", nil), "_meta", nil)), nil
 	}
 	return string(t.Raw), nil
@@ -211,8 +211,8 @@ func listServers(_ context.Context, e *Executor, c Call, _ []byte) (string, erro
 		if u.State == live.Ready {
 			fmt.Fprintf(&b, ", started in %s", u.StartupTime.Round(time.Millisecond))
 		}
-		if review := u.Review(); review != "" {
-			fmt.Fprintf(&b, "; %s", review)
+		if note := u.Note(); note != "" {
+			fmt.Fprintf(&b, "; %s", note)
 		}
 		if trouble := u.Trouble(); trouble != "" {
 			fmt.Fprintf(&b, "; %s", trouble)

@@ -160,8 +160,8 @@ func noTool(u *live.Upstream) error {
 }
 
 func unknownTool(u *live.Upstream, name string) error {
-	if u.IsWithheld(name) {
-		return &NotFound{fmt.Sprintf("tool %s of server %s cannot be used: %s", listing.Quoted(name), listing.Quoted(u.Name), u.Review())}
+	if why := u.WhyHidden(lists.OfTools, name); why != "" {
+		return &NotFound{fmt.Sprintf("tool %s of server %s cannot be used: %s", listing.Quoted(name), listing.Quoted(u.Name), why)}
 	}
 	return &NotFound{fmt.Sprintf("server %s has no tool %s%s: %s", listing.Quoted(u.Name), listing.Quoted(name), then(listing.DidYouMean(name, listing.ToolNames(u)), "its tools"), listing.Names(listing.ToolNames(u)))}
 }

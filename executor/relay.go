@@ -60,7 +60,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	if to, err = e.findRoute(ctx, r, relayed[r.Method]); err != nil {
 		return nil, err
 	}
-	if seen, u := e.registry.For(r.Client), to.to.Upstream; u.IsBlocking() && seen.AwaitsLists(u) {
+	if seen, u := e.registry.For(r.Client), to.to.Upstream; u.IsStrict() && seen.AwaitsLists(u) {
 		if _, err = seen.Relisted(ctx, u.Name); err != nil {
 			return nil, serviceError(to.to.Upstream.Name, err)
 		}
@@ -208,8 +208,8 @@ func (e *Executor) findResource(r Relay) (*listing.Exposed, error) {
 	if to == nil || !isFinal && !r.isSettled {
 		return nil, unknown{&rpc.Error{Code: CodeResourceNotFound, Message: "Resource not found: " + uri, Data: errorData("uri", uri)}}
 	}
-	if x.IsWithheld(to) {
-		return nil, invalidParams("uri", uri, "Resource '"+uri+"' cannot be read: "+to.Upstream.Review())
+	if why := x.WhyHidden(to); why != "" {
+		return nil, invalidParams("uri", uri, "Resource '"+uri+"' cannot be read: "+why)
 	}
 	return to, nil
 }

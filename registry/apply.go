@@ -130,7 +130,7 @@ func (r *Registry) reconfigure(s *live.Supervisor, c *config.Upstream) {
 			r.reconfigure(own.supervisor, next)
 		}
 	}
-	needsLists := s.Owner() != "" && !s.Config().ListsPerOwner() && c.ListsPerOwner()
+	needsLists := s.NeedsLists(c)
 	if needsLists {
 		s.Relist()
 	}

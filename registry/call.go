@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/lockfile"
 	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/registry/lists"
 	"mcpx/registry/live"
 	"mcpx/registry/upstream"
 )
@@ -117,7 +117,7 @@ func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.
 				return nil, rpc.Result{}, v.explain(server, err)
 			}
 		}
-		if err := withheld(s, q); err != nil {
+		if err := hidden(s, q); err != nil {
 			return nil, rpc.Result{}, err
 		}
 		if isForgotten && !r.offers(server, q) {
@@ -138,24 +138,26 @@ func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.
 	}
 }
 
-// withheldKinds are the kinds of items that requests name, by method.
-var withheldKinds = map[string]lockfile.Kind{"tools/call": lockfile.Tools, "prompts/get": lockfile.Prompts}
+// namedKinds are the kinds of items that requests name, by method.
+var namedKinds = map[string]lists.Kind{"tools/call": lists.OfTools, "prompts/get": lists.OfPrompts}
 
-// withheld returns the error for a request whose item waits for review. The item was checked
-// before, but maybe in the lists of a session that has ended since then.
-func withheld(s *live.Session, q upstream.Request) error {
-	u, kind := s.Supervisor().Upstream(), withheldKinds[q.Method]
-	if kind == "" || !u.IsBlocking() {
+// hidden returns the error for a request whose item a view hides. The item was checked before,
+// but maybe in the lists of a session that has ended since then.
+func hidden(s *live.Session, q upstream.Request) error {
+	u := s.Supervisor().Upstream()
+	k, isNamed := namedKinds[q.Method]
+	if !isNamed || len(u.Hidden(k)) == 0 {
 		return nil
 	}
-	if name, _ := rawjson.String(rawjson.Get(q.Params, "name")); u.Withholds(kind, name) {
-		return &live.Unavailable{Server: u.Name, Reason: u.Review()}
+	name, _ := rawjson.String(rawjson.Get(q.Params, "name"))
+	if why := u.WhyHidden(k, name); why != "" {
+		return &live.Unavailable{Server: u.Name, Reason: why}
 	}
 	return nil
 }
 
 // offers reports whether the client may still use the tool of a request. Since the call was
-// checked, the tool may have gone, or may wait for review.
+// checked, the tool may have gone, or may be hidden.
 func (r *Registry) offers(server string, q upstream.Request) bool {
 	if q.Method != "tools/call" {
 		return true

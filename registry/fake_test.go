@@ -27,7 +27,7 @@ func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry), changes
 	t.Helper()
 	mcptest.NothingLeft(t)
 	f.InTime(t, func(t *testing.T) {
-		r := New(registrytest.Profile(changes...), Options{Log: f.Log, MessageBytes: 1 << 20, ConnectsAtOnce: 2, Cache: f.Cache, PingEvery: f.Pings})
+		r := New(registrytest.Profile(changes...), Options{Log: f.Log, MessageBytes: 1 << 20, ConnectsAtOnce: 2, Cache: f.Cache, PingEvery: f.Pings, Views: f.Views})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = r.Run(ctx) })

@@ -14,7 +14,7 @@ import (
 )
 
 // ownedUpstreams is the table of upstreams with one owner. With isolation "client", a client
-// has its own session. It uses the lists in the catalog, or its own lists if there is a lock.
+// has its own session. It uses the lists in the catalog, or its own lists if the views are strict.
 // With isolation "user", a caller has its own session and lists. The first use creates an owned
 // upstream, which starts like a lazy one.
 type ownedUpstreams struct {
@@ -59,24 +59,24 @@ func callerKey(u *config.Upstream, c upstream.Client) string {
 }
 
 // owner returns who owns the upstream that serves the client; "" for the one in the catalog.
-func (v View) owner(c *config.Upstream) string {
-	if c == nil || !c.ListsPerOwner() && !v.isForCalls {
+func (v View) owner(u *live.Upstream) string {
+	if u.Config == nil || !u.ListsPerOwner() && !v.isForCalls {
 		return ""
 	}
-	return keyOf(c, v.client).owner
+	return keyOf(u.Config, v.client).owner
 }
 
 // serves reports whether an upstream is the one that serves the client.
-func (v View) serves(u *live.Upstream) bool { return u.Supervisor.Owner() == v.owner(u.Config) }
+func (v View) serves(u *live.Upstream) bool { return u.Supervisor.Owner() == v.owner(u) }
 
 // current returns the upstream that serves the client: the one in the catalog, or its own, if
 // there is one already. It is nil for an unknown name.
 func (v View) current(name string) *live.Upstream {
 	u := v.registry.Catalog().Upstream(name)
-	if u == nil || v.owner(u.Config) == "" {
+	if u == nil || v.owner(u) == "" {
 		return u
 	}
-	if own := v.registry.owned.find(sessionKey{name, v.owner(u.Config)}); own != nil {
+	if own := v.registry.owned.find(sessionKey{name, v.owner(u)}); own != nil {
 		return own.Upstream()
 	}
 	return u
@@ -90,7 +90,7 @@ func (v View) ensureOwn(ctx context.Context, name string) error {
 	if u == nil {
 		return nil
 	}
-	key := sessionKey{name, v.owner(u.Config)}
+	key := sessionKey{name, v.owner(u)}
 	if key.owner == "" && len(u.Config.ForwardHeaders) == 0 || r.owned.find(key) != nil {
 		return nil
 	}

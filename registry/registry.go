@@ -113,7 +113,7 @@ func newCatalog(upstreams []*live.Upstream) *Catalog {
 	c := &Catalog{Upstreams: upstreams, byName: make(map[string]*live.Upstream, len(upstreams))}
 	for _, u := range upstreams {
 		c.byName[u.Name] = u
-		if u.Config != nil && u.Config.ListsPerOwner() {
+		if u.ListsPerOwner() {
 			c.perOwner = append(c.perOwner, u)
 		}
 	}

@@ -88,7 +88,7 @@ func (v View) compose(whole *Catalog) []*live.Upstream {
 		if !caller.HasServer(v.registry.profile, u.Name) {
 			continue
 		}
-		if u.Config != nil && u.Config.ListsPerOwner() {
+		if u.ListsPerOwner() {
 			u = v.current(u.Name)
 		}
 		all = append(all, v.see(u))
@@ -122,9 +122,9 @@ func (v View) Listed(ctx context.Context, name string) (*live.Upstream, error) {
 
 // AwaitsLists reports whether a request must wait for newer lists of an upstream that the
 // client sees. That is so if the upstream has to start first, if it has announced other lists,
-// or if only approved items may be used and another upstream, of this owner, serves the client.
+// or if the views are strict and another upstream, of this owner, serves the client.
 func (v View) AwaitsLists(u *live.Upstream) bool {
-	return u.NeedsStart() || u.AwaitsList() || u.IsBlocking() && !v.serves(u)
+	return u.NeedsStart() || u.AwaitsList() || u.IsStrict() && !v.serves(u)
 }
 
 // Relisted returns the upstream once it is ready, and the lists that it has announced so far

@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	mcpxconfig "mcpx/config"
-	"mcpx/internal/lockfile"
+	"mcpx/internal/parts/lock"
+	"mcpx/internal/parts/lock/lockfile"
 	"mcpx/internal/parts/signin/signintest"
 )
 
@@ -55,7 +56,7 @@ func TestReviewFromThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nothing := lockfile.Lock{"demo": {Origin: parsed.Profiles[0].Upstreams[0].Origin()}}
+	nothing := lockfile.Lock{"demo": {Origin: lock.Origin(&parsed.Profiles[0].Upstreams[0])}}
 	if err := nothing.Write(lockfile.Path(file)); err != nil {
 		t.Fatal(err)
 	}

@@ -161,5 +161,5 @@ func serverNote(u *live.Upstream) string {
 	case u.State != live.Ready && u.State != live.Idle:
 		return string(u.State)
 	}
-	return u.Review()
+	return u.Note()
 }

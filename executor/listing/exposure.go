@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 
@@ -256,14 +255,16 @@ func (x *Exposure) listed(uri string, u *live.Upstream) *Exposed {
 	return nil
 }
 
-// IsWithheld reports whether a URI that its upstream does not list matches a template that
-// waits for a review.
-func (x *Exposure) IsWithheld(found *Exposed) bool {
+// WhyHidden returns why a resource cannot be read that its upstream does not list, and that
+// matches a hidden template; "" if it can.
+func (x *Exposure) WhyHidden(found *Exposed) string {
 	if x.listed(found.Name, found.Upstream) != nil {
-		return false
+		return ""
 	}
-	return slices.ContainsFunc(found.Upstream.WithheldTemplates(), func(template string) bool {
-		re := matcher(template)()
-		return re == nil || re.MatchString(found.Key)
-	})
+	for _, template := range found.Upstream.Hidden(lists.OfTemplates) {
+		if re := matcher(template)(); re == nil || re.MatchString(found.Key) {
+			return found.Upstream.WhyHidden(lists.OfTemplates, template)
+		}
+	}
+	return ""
 }

@@ -82,8 +82,8 @@ func heading(u *live.Upstream, shown, budget int) string {
 	if note := StateNote(u); note != "" {
 		head += " (" + note + ")"
 	}
-	if review := u.Review(); review != "" {
-		head += "; " + review
+	if note := u.Note(); note != "" {
+		head += "; " + note
 	}
 	if u.Instructions != "" {
 		head += "; " + plain.Cut(plain.Joined(u.Instructions), instructionBytes)

@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
 	"mcpx/internal/parts/audit"
+	"mcpx/internal/parts/lock"
 	"mcpx/internal/parts/metrics"
 	"mcpx/internal/parts/replicas"
 	"mcpx/internal/parts/replicas/redis"
@@ -33,6 +34,7 @@ import (
 	"mcpx/internal/work"
 	"mcpx/registry"
 	"mcpx/registry/child"
+	"mcpx/registry/lists"
 	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/stdio"
@@ -66,6 +68,9 @@ type App struct {
 	replicas *replicas.Replicas // nil without a session key or an HTTP front
 	tracer   *traces.Tracer     // nil unless the environment names a collector
 
+	isLocked  bool            // the lock file counts
+	approvals *lock.Approvals // of the config; nil if the lock file does not count
+
 	headStart context.Context // the upstreams start when it ends; nil: at once
 	listed    func()          // ends headStart
 
@@ -82,14 +87,24 @@ type Profile struct {
 }
 
 // New puts the parts together for the named profile, or for every enabled profile if
-// the name is empty. Nothing runs yet.
+// the name is empty. Nothing runs yet. The lock file does not count.
 func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
-	chosen, err := choose(c, profile)
+	return assemble(&App{config: c, profile: profile, stderr: stderr})
+}
+
+// NewLocked is New for servers that are used: the lock file counts.
+func NewLocked(c *config.Config, profile string, stderr io.Writer) (*App, error) {
+	return assemble(&App{config: c, profile: profile, stderr: stderr, isLocked: true})
+}
+
+func assemble(a *App) (*App, error) {
+	c := a.config
+	chosen, err := choose(c, a.profile)
 	if err != nil {
 		return nil, err
 	}
-	a := &App{config: c, profile: profile, stderr: stderr}
-	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
+	a.readLock(c)
+	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, a.stderr); err != nil {
 		return nil, err
 	}
 	if a.audit, err = audit.Open(audit.Section.Of(c.Logging.Parts).File, a.log); err != nil {
@@ -158,6 +173,8 @@ func (a *App) registryOptions(c *config.Config, p *config.Profile) registry.Opti
 		Cache:          a.cache,
 		Account:        a.Accounts.Hook,
 		SignIn:         a.guide(c, p).How,
+		Views:          func(u *config.Upstream) lists.Views { return a.views(p.Name, u) },
+		ListObserver:   lock.NewObserver,
 		Compile:        executor.Compile,
 	}
 }

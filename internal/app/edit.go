@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -11,7 +10,6 @@ import (
 
 	"mcpx/config"
 	"mcpx/config/edit"
-	"mcpx/internal/lockfile"
 	"mcpx/internal/parts/console"
 	"mcpx/registry"
 	"mcpx/registry/live"
@@ -49,22 +47,13 @@ func (a *App) edit(change func(e *edit.Editor) error) error {
 	return a.Reload()
 }
 
-// accept writes what a server offers to the lock file, as "mcpx pin" does, and applies it.
-func (a *App) accept(key string, offer *lockfile.Server) error {
+// approve approves a server as it is now, as "mcpx pin" does, and applies it.
+func (a *App) approve(write func(file string) error) error {
 	c, err := a.currentConfig()
 	if err != nil {
 		return err
 	}
-	path := lockfile.Path(c.File)
-	lock, err := lockfile.Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return errors.New("there is no lock file; run mcpx pin")
-	}
-	if err != nil {
-		return err
-	}
-	lock[key] = offer
-	if err := lock.Write(path); err != nil {
+	if err := write(c.File); err != nil {
 		return err
 	}
 	return a.Reload()
@@ -110,6 +99,7 @@ func (a *App) checkServer(ctx context.Context, profile, name string, entry []byt
 	}
 	options := a.registryOptions(current, p)
 	options.Cache = nil // the server may never be saved
+	options.Views = nil // it shows everything
 	how := options.SignIn
 	options.SignIn = func(u *config.Upstream, scopes []string) string { return "add the server, then " + how(u, scopes) }
 	return a.tryUpstream(ctx, registry.New(p, options), name), p.Upstreams[0].LiteralSecrets(), nil

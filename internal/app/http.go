@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/neterr"
 	"mcpx/internal/parts/callers"
 	"mcpx/internal/parts/console"
+	"mcpx/internal/parts/lock"
 	"mcpx/internal/parts/metrics"
 	"mcpx/internal/parts/signin"
 	"mcpx/server/access"
@@ -74,8 +75,8 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 // routes returns the routes of the front that are not for MCP clients.
 func (a *App) routes(web *httpfront.HTTP) []httpfront.Route {
 	core := &pages.Pages{Front: web, Reload: a.Reload, Problem: a.ReloadProblem, AuditFailed: a.audit.Failed}
-	page := &console.Console{Front: web, Editing: a.editing(), SignIn: signin.StatusOf, Review: console.ReviewOf}
-	reviews := &console.Reviews{Front: web, Accept: a.accept}
+	page := &console.Console{Front: web, Editing: a.editing(), SignIn: signin.StatusOf, Review: lock.Review}
+	reviews := &lock.Reviews{Front: web, Apply: a.approve}
 	people := &signin.Pages{Front: web, Accounts: a.Accounts, Callback: a.address + "/oauth/callback"}
 	return slices.Concat(core.Routes(), page.Routes(), reviews.Routes(), people.Routes(), a.search.Routes(), a.metrics.Routes(a.log.Flush))
 }

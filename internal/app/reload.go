@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/lockfile"
+	"mcpx/internal/parts/lock/lockfile"
 	"mcpx/internal/parts/search"
 	"mcpx/server"
 	httpfront "mcpx/server/http"
@@ -129,6 +129,7 @@ func (a *App) keepSections(next *config.Config) {
 func (a *App) apply(c *config.Config, chosen []*config.Profile) {
 	a.config = c
 	a.search.Apply(search.Section.Of(c.Parts))
+	a.readLock(c)
 	old := a.Profiles()
 	var profiles []*Profile
 	for _, p := range chosen {

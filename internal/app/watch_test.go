@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/lockfile"
+	"mcpx/internal/parts/lock/lockfile"
 )
 
 // TestWatch: a change counts once, at the second look that finds it.

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"mcpx/config"
-	"mcpx/internal/lockfile"
 	"mcpx/internal/policy"
 	"mcpx/internal/tokens"
 )
@@ -17,23 +17,27 @@ import (
 type Kind struct {
 	Capability string // an upstream without it has no such list
 	Method     string
-	Member     string        // of the result
-	Key        string        // the member that identifies an item
-	Pinned     lockfile.Kind // in the lock file; empty: not in it
+	Member     string // of the result
+	Key        string // the member that identifies an item
 	set        func(l *Lists, items []Item) (changed bool)
 }
 
 // Kinds is the table of lists. A notifications/CAPABILITY/list_changed is about all
 // kinds of that capability.
 var Kinds = []Kind{
-	{"tools", "tools/list", "tools", "name", lockfile.Tools, setTools},
-	{"prompts", "prompts/list", "prompts", "name", lockfile.Prompts, func(l *Lists, items []Item) bool { return setItems(&l.Prompts, items) }},
-	{"resources", "resources/list", "resources", "uri", "", func(l *Lists, items []Item) bool { return setItems(&l.Resources, items) }},
-	{"resources", "resources/templates/list", "resourceTemplates", "uriTemplate", lockfile.Templates, func(l *Lists, items []Item) bool { return setItems(&l.Templates, items) }},
+	{"tools", "tools/list", "tools", "name", setTools},
+	{"prompts", "prompts/list", "prompts", "name", func(l *Lists, items []Item) bool { return setItems(&l.Prompts, items) }},
+	{"resources", "resources/list", "resources", "uri", func(l *Lists, items []Item) bool { return setItems(&l.Resources, items) }},
+	{"resources", "resources/templates/list", "resourceTemplates", "uriTemplate", func(l *Lists, items []Item) bool { return setItems(&l.Templates, items) }},
 }
 
-// OfTools is the kind of the list of tools.
-var OfTools = Kinds[0]
+// The kinds of the lists.
+var (
+	OfTools     = Kinds[0]
+	OfPrompts   = Kinds[1]
+	OfResources = Kinds[2]
+	OfTemplates = Kinds[3] // of resources
+)
 
 // Lists are the lists of an upstream, and its instructions.
 type Lists struct {
@@ -48,16 +52,20 @@ type Lists struct {
 	tools  map[string]*Tool
 	tokens func() int // of all tools; nil before the first list
 
-	instructions     string // also if they wait for a review
-	instructionsWait bool
-	waiting          map[lockfile.Kind][]string // items that are not as approved; never changed in place
-	news             *news                      // nil: none
+	instructions string // also if a view hides them
+	views        Views
+	marked       []Marked // by each of the views; never changed in place
+	news         *news    // nil: none
 }
 
 // New returns the empty lists of an upstream.
-func New(c *config.Upstream) Lists { return Lists{config: c} }
+func New(c *config.Upstream, v Views) Lists {
+	l := Lists{config: c}
+	l.setViews(v)
+	return l
+}
 
-// With returns the lists with another config, which shows the same items.
+// With returns the lists with another config, which shows the same items in the same views.
 func (l Lists) With(c *config.Upstream) Lists {
 	l.config = c
 	return l
@@ -69,9 +77,10 @@ func WithTools(tools []Item) (l Lists) {
 	return l
 }
 
-// Reconfigure applies another config to the lists.
-func (l *Lists) Reconfigure(c *config.Upstream) {
+// Reconfigure applies another config and its views to the lists.
+func (l *Lists) Reconfigure(c *config.Upstream, v Views) {
 	l.config = c
+	l.setViews(v)
 	l.SetLists(l.listed)
 	l.SetInstructions(l.instructions)
 }
@@ -80,11 +89,11 @@ func (l *Lists) Reconfigure(c *config.Upstream) {
 // must not be changed.
 func (l *Lists) Sent(k Kind) []Item { return l.listed[k.Method] }
 
-// SentInstructions returns the instructions, also if they wait for a review.
+// SentInstructions returns the instructions, also if a view hides them.
 func (l *Lists) SentInstructions() string { return l.instructions }
 
-// SetLists sets lists by their methods. Only approved items are shown. It returns the
-// capabilities whose lists have changed for clients.
+// SetLists sets lists by their methods. Clients see what the config and the views show. It
+// returns the capabilities whose lists have changed for clients.
 func (l *Lists) SetLists(read map[string][]Item) (changed []string) {
 	listed := maps.Clone(l.listed)
 	if listed == nil {
@@ -94,7 +103,7 @@ func (l *Lists) SetLists(read map[string][]Item) (changed []string) {
 	l.listed = listed
 	for _, k := range Kinds {
 		items, isRead := read[k.Method]
-		if isRead && k.set(l, l.approved(k, items)) {
+		if isRead && k.set(l, l.see(k, items)) {
 			changed = append(changed, k.Capability)
 		}
 	}
@@ -107,9 +116,6 @@ func setTools(l *Lists, items []Item) (changed bool) {
 	tools := make([]*Tool, 0, len(items))
 	index := make(map[string]*Tool, len(items))
 	for _, item := range items {
-		if l.config != nil && !l.config.Tools.Allows(item.Key) {
-			continue
-		}
 		t := l.tools[item.Key]
 		if t == nil || string(t.sent) != string(item.asSent()) || string(t.Raw) != string(item.Raw) {
 			t = newTool(item)
@@ -154,11 +160,9 @@ func (l *Lists) Tokens() int {
 func (l *Lists) ToolList() []byte { return toolList(l.Tools) }
 
 // Restrict returns the part of the lists of a server that the rules grant. Instructions and
-// notes about tools that wait for a review may name any tool, so only those see them who see
-// all tools.
+// notes about hidden tools may name any tool, so only those see them who see all tools.
 func (l *Lists) Restrict(profile, server string, rules policy.Rules) Lists {
 	part := *l
-	part.waiting = maps.Clone(l.waiting)
 	part.Tools, part.tools = nil, map[string]*Tool{}
 	for _, t := range l.Tools {
 		if rules.HasTool(policy.Tool{Profile: profile, Server: server, Name: t.Name, ReadOnly: t.isReadOnly()}) {
@@ -169,13 +173,43 @@ func (l *Lists) Restrict(profile, server string, rules policy.Rules) Lists {
 	extent := rules.Extent(profile, server)
 	if extent < policy.AllButSomeTools {
 		part.Prompts, part.Resources, part.Templates = nil, nil, nil
-		delete(part.waiting, lockfile.Prompts)
-		delete(part.waiting, lockfile.Templates)
+		part.unmark(func(method string) bool { return method != OfTools.Method })
 	}
 	if extent < policy.Everything {
-		part.Instructions, part.instructions, part.instructionsWait, part.news = "", "", false, nil
-		delete(part.waiting, lockfile.Tools)
+		part.SetInstructions("")
+		part.news = nil
+		part.unmark(func(method string) bool { return method == OfTools.Method })
 		part.countTokens()
 	}
 	return part
+}
+
+// unmark removes what the views have marked in the lists for which match returns true.
+func (l *Lists) unmark(match func(method string) bool) {
+	l.marked = slices.Clone(l.marked)
+	for n := range l.marked {
+		l.marked[n] = l.marked[n].without(match)
+	}
+}
+
+// news is a text that is shown once.
+type news struct {
+	text   string
+	isTold atomic.Bool
+}
+
+// News returns the text of SetNews the first time that it is called; then "".
+func (l *Lists) News() string {
+	if l.news == nil || l.news.isTold.Swap(true) {
+		return ""
+	}
+	return l.news.text
+}
+
+// SetNews sets a text about the lists that the next listing shows once. An empty text changes
+// nothing.
+func (l *Lists) SetNews(text string) {
+	if text != "" {
+		l.news = &news{text: text}
+	}
 }

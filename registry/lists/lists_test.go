@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"mcpx/config"
-	"mcpx/internal/lockfile"
 	"mcpx/internal/policy/policytest"
 	"mcpx/internal/tokens"
 )
@@ -39,12 +38,11 @@ func TestTokensFollowTheTools(t *testing.T) {
 
 // Restrict leaves what the rules grant, and nothing that could name the rest.
 func TestRestrict(t *testing.T) {
-	c := &config.Upstream{Name: "a", Trust: config.Trust{Pin: config.PinWarn, Approved: &lockfile.Server{}}}
-	l := New(c)
-	l.SetLists(list(OfTools, []Item{{Key: "read", Raw: []byte(`{"name":"read","annotations":{"readOnlyHint":true}}`)}, {Key: "write", Raw: []byte(`{"name":"write"}`)}}))
-	l.SetLists(list(Kinds[1], []Item{{Key: "p", Raw: []byte(`{"name":"p"}`)}}))
+	l := New(&config.Upstream{Name: "a"}, Views{All: []View{&fakeView{}}})
+	l.SetLists(list(OfTools, []Item{{Key: "read", Raw: []byte(`{"name":"read","annotations":{"readOnlyHint":true}}`)}, {Key: "write", Raw: []byte(`{"name":"write"}`)}, {Key: "secret"}}))
+	l.SetLists(list(OfPrompts, []Item{{Key: "p", Raw: []byte(`{"name":"p"}`)}}))
 	l.SetInstructions("Call write.")
-	l.news = &news{text: "since the last start: changed write"}
+	l.SetNews("changed: write")
 	for _, test := range []struct {
 		allow          []string
 		tools, prompts int
@@ -59,12 +57,15 @@ func TestRestrict(t *testing.T) {
 		if len(part.Tools) != test.tools || len(part.Prompts) != test.prompts {
 			t.Errorf("%v: %d tools, %d prompts", test.allow, len(part.Tools), len(part.Prompts))
 		}
-		if test.prompts == 0 && strings.Contains(part.Review(), "prompt") {
-			t.Errorf("%v: %q", test.allow, part.Review())
+		if test.prompts == 0 && strings.Contains(part.Note(), "prompts") {
+			t.Errorf("%v: %q", test.allow, part.Note())
 		}
-		isWhole := part.Instructions != "" && part.news != nil && strings.Contains(part.Review(), "tool") && part.Tokens() == l.Tokens()
+		isWhole := part.Instructions != "" && part.news != nil && strings.Contains(part.Note(), "tools") && part.Tokens() == l.Tokens()
 		if isWhole != test.isWhole {
-			t.Errorf("%v: instructions %q, review %q, %d tokens", test.allow, part.Instructions, part.Review(), part.Tokens())
+			t.Errorf("%v: instructions %q, note %q, %d tokens", test.allow, part.Instructions, part.Note(), part.Tokens())
+		}
+		if isNamed := part.WhyHidden(OfTools, "secret") != ""; isNamed != test.isWhole {
+			t.Errorf("%v: it is said why a tool is hidden: %t", test.allow, isNamed)
 		}
 	}
 }

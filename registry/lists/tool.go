@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"sync"
 
-	"mcpx/config"
-	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
 	"mcpx/internal/signature"
@@ -17,25 +15,41 @@ type Item struct {
 	Key string          // its name or URI
 	Raw json.RawMessage // the whole definition, every member, redacted
 
-	sent json.RawMessage // the definition as the upstream sent it; nil: the same as Raw
-	pin  string          // what the lock file compares; empty: not known yet
+	sent    json.RawMessage // the definition as the upstream sent it; nil: the same as Raw
+	derived *derived        // copies share it; nil: nothing is kept
 }
 
-// pinned returns the canonical form of what a person approves about an item.
-func (i Item) pinned(kind lockfile.Kind) string {
-	if i.pin != "" {
-		return i.pin
+// NewItem returns an item of a list. sent is its definition as the upstream sent it, and raw
+// the same without secrets.
+func (l *Lists) NewItem(k Kind, key string, sent, raw []byte) Item {
+	item := Item{Key: key, Raw: raw, sent: sent}
+	if len(l.views.All) > 0 {
+		item.derived = &derived{listed: raw}
 	}
-	return lockfile.Pin(kind, i.Raw)
-}
-
-// NewItem returns an item as an upstream sent it.
-func NewItem(c *config.Upstream, k Kind, key string, raw []byte) Item {
-	item := Item{Key: key, Raw: Redact(c.Redact, raw), sent: raw}
-	if k.Pinned != "" && c.Trust.Approved != nil {
-		item.pin = lockfile.Pin(k.Pinned, item.Raw) // here, because Set runs under a mutex
+	for _, view := range l.views.All {
+		view.Item(k, item) // it keeps what takes long in the item: SetLists must not take long
 	}
 	return item
+}
+
+// derived has what views derive from an item.
+type derived struct {
+	listed []byte
+	values sync.Map
+}
+
+// Derived returns a value that a view derives from the definition as it was listed, without
+// secrets, whatever other views have changed. It is made once for an item and its key, or
+// twice if two ask for it at the same time.
+func (i Item) Derived(key any, from func(listed []byte) any) any {
+	if i.derived == nil {
+		return from(i.Raw)
+	}
+	if value, ok := i.derived.values.Load(key); ok {
+		return value
+	}
+	value, _ := i.derived.values.LoadOrStore(key, from(i.derived.listed))
+	return value
 }
 
 func (i Item) asSent() json.RawMessage {
@@ -50,7 +64,7 @@ type Tool struct {
 	Name        string
 	Description string          // redacted
 	Input       *schema.Schema  // the input schema as the upstream sent it: arguments are checked against it
-	Raw         json.RawMessage // the definition as it is shown: every member that the lock allows, redacted
+	Raw         json.RawMessage // the definition as it is shown: every member that the views show, redacted
 
 	shown     *schema.Schema  // the input schema, redacted
 	sent      json.RawMessage // the definition as the upstream sent it

@@ -15,11 +15,17 @@ import (
 // takes no time. The limits are the defaults.
 func inTime(t *testing.T, f *registrytest.Fake, test func(t *testing.T, s *Supervisor), changes ...func(c *config.Upstream)) {
 	t.Helper()
+	inTimeWith(t, f, Options{}, test, changes...)
+}
+
+// inTimeWith is inTime with more options.
+func inTimeWith(t *testing.T, f *registrytest.Fake, o Options, test func(t *testing.T, s *Supervisor), changes ...func(c *config.Upstream)) {
+	t.Helper()
 	mcptest.NothingLeft(t)
 	f.InTime(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		h := &host{}
-		o := Options{Log: f.Log, MessageBytes: 1 << 20, ConnectsAtOnce: 2, Cache: f.Cache, PingEvery: f.Pings}
+		o.Log, o.MessageBytes, o.ConnectsAtOnce, o.Cache, o.PingEvery, o.Views = f.Log, 1<<20, 2, f.Cache, f.Pings, f.Views
 		h.supervisor = New(NewGroup(ctx, h, o), &registrytest.Profile(changes...).Upstreams[0])
 		var running sync.WaitGroup
 		running.Go(h.supervisor.Run)

@@ -55,8 +55,12 @@ type Options struct {
 	Account func(u *config.Upstream) Account
 	// SignIn returns how a person signs in to an upstream, with these scopes in addition; may
 	// be nil.
-	SignIn  func(u *config.Upstream, scopes []string) string
-	Compile func(t *lists.Tool) // prepares a tool that was listed, in the background; may be nil
+	SignIn func(u *config.Upstream, scopes []string) string
+	// Views returns the views of an upstream's lists; may be nil. It is called for each upstream
+	// of a profile when the registry gets the profile, and must not wait.
+	Views        func(u *config.Upstream) lists.Views
+	ListObserver func() ListObserver // returns the observer of a supervisor; may be nil
+	Compile      func(t *lists.Tool) // prepares a tool that was listed, in the background; may be nil
 }
 
 // Group has the limits and settings that the supervisors of a registry share.
@@ -77,4 +81,12 @@ func NewGroup(ctx context.Context, h Host, o Options) *Group {
 		host: h, options: o, ctx: ctx,
 		slots: newSlots(o.ConnectsAtOnce), fills: make(chan struct{}, o.ConnectsAtOnce),
 	}
+}
+
+// views returns the views of an upstream's lists.
+func (g *Group) views(c *config.Upstream) lists.Views {
+	if g.options.Views == nil {
+		return lists.Views{}
+	}
+	return g.options.Views(c)
 }

@@ -159,7 +159,8 @@ func (s *Supervisor) cacheKey() string { return s.Config().CacheKey(listcache.Ve
 func (s *Supervisor) cachedItems(k lists.Kind, list []json.RawMessage) (items []lists.Item) {
 	for _, raw := range list {
 		if key, _ := rawjson.String(rawjson.Get(raw, k.Key)); key != "" {
-			items = append(items, lists.NewItem(s.Config(), k, key, raw))
+			u := s.Upstream()
+			items = append(items, u.NewItem(k, key, raw, lists.Redact(u.Config.Redact, raw)))
 		}
 	}
 	return items
@@ -169,7 +170,7 @@ func (s *Supervisor) cachedItems(k lists.Kind, list []json.RawMessage) (items []
 // is not known.
 func (s *Supervisor) knownTools() []lists.Item {
 	u := s.Upstream()
-	if !u.ListedAt.IsZero() || s.group.options.Cache == nil || u.Config.Trust.Pin != config.PinWarn {
+	if !u.ListedAt.IsZero() || s.group.options.Cache == nil {
 		return u.Sent(lists.OfTools)
 	}
 	found, _ := s.group.options.Cache.Load(s.cacheKey())

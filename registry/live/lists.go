@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/rs/zerolog"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
@@ -49,9 +50,7 @@ func (s *Session) list(ctx context.Context, k lists.Kind) ([]lists.Item, error) 
 				return items, nil
 			default:
 				keys[key] = true
-				item := lists.NewItem(s.supervisor.Config(), k, key, raw)
-				item.Raw = lists.Redact(s.Redact, item.Raw)
-				items = append(items, item)
+				items = append(items, s.newItem(k, key, raw))
 			}
 		}
 		cursor := rawjson.Get(result, "nextCursor")
@@ -67,6 +66,12 @@ func (s *Session) list(ctx context.Context, k lists.Kind) ([]lists.Item, error) 
 	}
 	warn(fmt.Sprintf("the list has more than %d pages; the rest is left out", maxPages))
 	return items, nil
+}
+
+// newItem returns an item without the secrets of the upstream, also those of a newer config.
+func (s *Session) newItem(k lists.Kind, key string, raw []byte) lists.Item {
+	u := s.supervisor.Upstream()
+	return u.NewItem(k, key, raw, lists.Redact(s.Redact, lists.Redact(u.Config.Redact, raw)))
 }
 
 // hasValidHeaders reports whether mcpx can repeat the arguments of a tool in headers, as the
@@ -114,22 +119,35 @@ func isUnknownMethod(err error) bool {
 	return errors.As(err, &refused) && refused.Code == rpc.CodeMethodNotFound
 }
 
+// ListObserver is called about the lists that a supervisor reads. Each supervisor has its own,
+// and calls it in one goroutine.
+type ListObserver interface {
+	// Read is called when the tools were read, before clients see them. before returns the
+	// tools that were listed last, here or before mcpx was started; nil if they are not known.
+	// The next listing shows the news once, if there are any.
+	Read(u *Upstream, tools []lists.Item, before func() []lists.Item) (news string)
+	// Published is called when clients see new lists.
+	Published(u *Upstream, log zerolog.Logger)
+}
+
 // publishLists publishes lists that were read, together with another change of the
 // upstream, and notifies clients.
 func (s *Supervisor) publishLists(session *Session, read map[string][]lists.Item, change func(u *Upstream)) {
-	before := s.knownTools()
-	var changed, changedTools, newTools []string
+	news := ""
+	if tools, isRead := read[lists.OfTools.Method]; isRead && s.observer != nil {
+		news = s.observer.Read(s.Upstream(), tools, s.knownTools)
+	}
+	var changed []string
 	s.publish(func(u *Upstream) {
 		change(u)
 		changed = u.SetLists(read)
-		changedTools, newTools = u.SetNews(before)
+		u.SetNews(news)
 	})
 	s.compile(session)
 	s.saveCache(session)
 	s.group.host.ListsChanged(changed...) // after publish: notified clients list at once
-	s.logReview()
-	if changedTools != nil || newTools != nil {
-		s.log.Warn().Strs("changed", changedTools).Strs("new", newTools).Msg("tools have changed since the server was listed before")
+	if s.observer != nil {
+		s.observer.Published(s.Upstream(), s.log)
 	}
 }
 
@@ -179,34 +197,16 @@ func (s *Supervisor) compile(session *Session) {
 	})
 }
 
-// logReview logs what waits for a review, unless that was logged before.
-func (s *Supervisor) logReview() {
-	u := s.Upstream()
-	gone, review := u.Gone(), u.Review()
-	waiting := fmt.Sprint(u.WaitingTools(), review, gone)
-	if waiting == s.reviewed {
-		return
-	}
-	s.reviewed = waiting
-	if gone != nil {
-		s.log.Info().Strs("tools", lists.Shortened(gone)).Msg("approved tools are gone")
-	}
-	if review != "" {
-		s.log.Warn().Str("pin", string(u.Config.Trust.Pin)).Strs("tools", lists.Shortened(u.WaitingTools())).Str("review", review).
-			Msg("the server is not as it was approved")
-	}
-}
-
 // Announced returns how many changes of its lists the upstream has announced.
 func (s *Supervisor) Announced() int64 { return s.refresh.Noted() }
 
 // HasRead reports whether that number of announced changes is in the lists.
 func (u *Upstream) HasRead(announced int64) bool { return u.announced >= announced }
 
-// AwaitsList reports whether the upstream has announced that a list has changed, and only
-// approved items of the new list may be used.
+// AwaitsList reports whether the upstream has announced that a list has changed, and nothing
+// may be used before the views have seen the new list.
 func (u *Upstream) AwaitsList() bool {
-	return u.IsBlocking() && u.State == Ready && !u.HasRead(u.Supervisor.Announced())
+	return u.IsStrict() && u.State == Ready && !u.HasRead(u.Supervisor.Announced())
 }
 
 // Changes collects the names of changed lists until Wait returns them. The methods may be

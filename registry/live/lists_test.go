@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"mcpx/config"
-	"mcpx/internal/lockfile"
 	"mcpx/internal/mcptest"
 	"mcpx/registry/link"
 	"mcpx/registry/lists"
@@ -185,6 +187,7 @@ func TestListsThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newLister()
+			f.Views = func(*config.Upstream) lists.Views { return lists.Views{IsStrict: true} }
 			inTime(t, &f.Fake, func(t *testing.T, s *Supervisor) {
 				f.Set(func(*registrytest.Fake) { f.version, f.failing = "2", test.failing })
 				for _, capability := range upstream.Listable {
@@ -215,14 +218,6 @@ func TestListsThatFail(t *testing.T) {
 				if got := f.requested(); got != "" {
 					t.Errorf("it was asked for %q although nothing has changed", got)
 				}
-			}, func(c *config.Upstream) {
-				approved := &lockfile.Server{}
-				for _, version := range []string{"1", "2"} {
-					approved.Add(lockfile.Tools, "t"+version, []byte(`{"name":"t`+version+`"}`))
-					approved.Add(lockfile.Prompts, "p"+version, []byte(`{"name":"p`+version+`"}`))
-					approved.Add(lockfile.Templates, "s"+version, []byte(`{"uriTemplate":"s`+version+`"}`))
-				}
-				c.Trust = config.Trust{Pin: config.PinBlock, Approved: approved}
 			})
 		})
 	}
@@ -242,4 +237,35 @@ func names(items []lists.Item) (keys []string) {
 		keys = append(keys, i.Key)
 	}
 	return keys
+}
+
+// recorded is a ListObserver that writes down what it gets.
+type recorded struct {
+	calls []string
+}
+
+func (r *recorded) Read(u *Upstream, tools []lists.Item, before func() []lists.Item) string {
+	r.calls = append(r.calls, fmt.Sprint("read ", names(tools), ", before ", names(before()), ", shown ", shown(u)))
+	return fmt.Sprint("news ", len(r.calls))
+}
+
+func (r *recorded) Published(u *Upstream, _ zerolog.Logger) {
+	r.calls = append(r.calls, fmt.Sprint("published ", shown(u), ": ", u.News()))
+}
+
+// TestListObserver: an observer gets the tools before clients see them, and whoever reads a list
+// that has changed also reads what is new.
+func TestListObserver(t *testing.T) {
+	r := &recorded{}
+	f := &registrytest.Fake{}
+	inTimeWith(t, f, Options{ListObserver: func() ListObserver { return r }}, func(t *testing.T, _ *Supervisor) {
+		f.Say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		want := []string{
+			"read [t1], before [], shown [] [] [] []", "published [t1] [] [] []: news 1",
+			"read [t2], before [t1], shown [t1] [] [] []", "published [t2] [] [] []: news 3",
+		}
+		if !slices.Equal(r.calls, want) {
+			t.Errorf("got %q, want %q", r.calls, want)
+		}
+	})
 }

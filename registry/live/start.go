@@ -122,7 +122,7 @@ func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, con
 
 // usesSharedLists reports whether clients see the lists of the shared session instead of those
 // of this upstream.
-func (s *Supervisor) usesSharedLists() bool { return s.client != nil && !s.Config().ListsPerOwner() }
+func (s *Supervisor) usesSharedLists() bool { return s.client != nil && !s.Upstream().ListsPerOwner() }
 
 // publishReady publishes the upstream as ready, with all lists of the new session unless it
 // uses those of the shared one.

@@ -44,7 +44,7 @@ type Supervisor struct {
 	unsaved  atomic.Bool           // the lists have changed since they were saved
 	saving   sync.Mutex            // one save at a time
 	refresh  Changes               // lists that have changed, as the upstream reported
-	reviewed string                // what waits for a review, as logged last
+	observer ListObserver          // may be nil
 
 	intake     *link.Intake                 // of all its sessions
 	ownerSlots *slots                       // for upstreams of owners that start
@@ -52,7 +52,9 @@ type Supervisor struct {
 }
 
 // New returns a supervisor that does not run, for an upstream in the catalog.
-func New(g *Group, c *config.Upstream) *Supervisor {
+func New(g *Group, c *config.Upstream) *Supervisor { return newSupervisor(g, c, g.views(c)) }
+
+func newSupervisor(g *Group, c *config.Upstream, v lists.Views) *Supervisor {
 	s := &Supervisor{
 		group: g,
 		log:   g.options.Log.With().Str("server", c.Name).Logger(),
@@ -65,12 +67,15 @@ func New(g *Group, c *config.Upstream) *Supervisor {
 
 		ownerSlots: newSlots(g.options.ConnectsAtOnce),
 	}
+	if g.options.ListObserver != nil {
+		s.observer = g.options.ListObserver()
+	}
 	s.base = s
 	s.setAccount(c)
 	s.known.Store(&known{})
 	s.ctx, s.retire = context.WithCancel(g.ctx)
 	s.upstream.Store(&Upstream{
-		Name: c.Name, Description: c.Description, State: Starting, Lists: lists.New(c), Config: c, Supervisor: s, changed: make(chan struct{}),
+		Name: c.Name, Description: c.Description, State: Starting, Lists: lists.New(c, v), Config: c, Supervisor: s, changed: make(chan struct{}),
 		parts: new(Kept[policy.Rules, *Upstream]),
 	})
 	return s
@@ -80,10 +85,10 @@ func New(g *Group, c *config.Upstream) *Supervisor {
 // the owner is a caller. The new supervisor shares the memory limit of s, and what is known
 // about the revision.
 func (s *Supervisor) For(c *config.Upstream, owner string, client upstream.Client) *Supervisor {
-	own := New(s.group, c)
+	own := newSupervisor(s.group, c, s.Upstream().Views())
 	own.base, own.owner, own.client = s, owner, client
 	own.log = own.log.With().Str("isolation", string(c.Isolation)).Logger()
-	if client != nil && c.ListsPerOwner() {
+	if client != nil && own.Upstream().ListsPerOwner() {
 		own.Upstream().Inherit(s.Upstream())
 	}
 	return own
@@ -127,8 +132,14 @@ func (s *Supervisor) Change(change func(u *Upstream)) (now *Upstream, wake func(
 // publish changes the state of the upstream, and shows it to clients.
 func (s *Supervisor) publish(change func(u *Upstream)) { s.group.host.Publish(s, change) }
 
-// Relist reads all lists of a running upstream again. Calls wait for them if only
-// approved items may be used.
+// NeedsLists reports whether an owner's upstream that uses the lists of the shared session needs
+// its own when c becomes its config.
+func (s *Supervisor) NeedsLists(c *config.Upstream) bool {
+	return s.owner != "" && !s.Upstream().ListsPerOwner() && listsPerOwner(c, s.group.views(c))
+}
+
+// Relist reads all lists of a running upstream again. Calls wait for them if the views are
+// strict.
 func (s *Supervisor) Relist() { s.refresh.Note(upstream.Listable...) }
 
 // Start starts an upstream that does not run.

@@ -99,10 +99,10 @@ func (u *Upstream) InFirstStart() bool {
 }
 
 // NeedsStart reports whether a call must wait for the upstream's next start, which may
-// change its lists. After a failure the call need not wait, unless only approved items may be
-// used.
+// change its lists. After a failure the call need not wait, unless nothing may be used that the
+// views have not seen.
 func (u *Upstream) NeedsStart() bool {
-	return (u.isStale || u.IsBlocking()) && (u.State == Idle || u.State == Starting || u.State == Waiting)
+	return (u.isStale || u.IsStrict()) && (u.State == Idle || u.State == Starting || u.State == Waiting)
 }
 
 // MayStart reports whether a call can start the upstream.
@@ -120,7 +120,17 @@ func (u *Upstream) Has(capability string) bool {
 	return !rawjson.IsNull(rawjson.Get(u.Capabilities, capability))
 }
 
-// Inherit sets the lists to those of another upstream with the same lock, until its own are
+// ListsPerOwner reports whether each upstream session with an owner has its own lists. With
+// isolation "client", all clients see the lists of the shared session, unless the views are
+// strict: they must see the lists of every upstream session.
+func (u *Upstream) ListsPerOwner() bool { return u.Config != nil && listsPerOwner(u.Config, u.Views()) }
+
+// listsPerOwner is ListsPerOwner for a config and its views.
+func listsPerOwner(c *config.Upstream, v lists.Views) bool {
+	return c.Isolation == config.PerUser || c.Isolation == config.PerClient && v.IsStrict
+}
+
+// Inherit sets the lists to those of another upstream with the same views, until its own are
 // read. The instructions of an open upstream session stay.
 func (u *Upstream) Inherit(base *Upstream) {
 	instructions := u.SentInstructions()
@@ -134,7 +144,7 @@ func (u *Upstream) Inherit(base *Upstream) {
 func (u *Upstream) Apply(c *config.Upstream) {
 	c.KeepHiding(u.Config)
 	u.Config, u.Description = c, c.Description
-	u.Reconfigure(c)
+	u.Reconfigure(c, u.Supervisor.group.views(c))
 }
 
 // Changed returns a channel that is closed when a newer Upstream replaces this one.

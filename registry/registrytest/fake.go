@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry/link"
+	"mcpx/registry/lists"
 )
 
 // Transport is the transport of the fake upstream.
@@ -37,6 +38,8 @@ type Fake struct {
 	Cache    *listcache.Cache // of the registry; may be nil
 	Pings    time.Duration    // between two pings of the registry; 0: the default
 	Log      zerolog.Logger   // of the registry
+
+	Views func(u *config.Upstream) lists.Views // of the registry; may be nil
 
 	Listed int // number of tools/list; its tool is named after it
 }

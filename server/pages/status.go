@@ -47,7 +47,7 @@ type UpstreamStatus struct {
 	State       string    `json:"state"`
 	Reason      string    `json:"reason,omitempty"`
 	Advice      string    `json:"advice,omitempty"` // what to do, as "mcpx check" says it
-	Review      string    `json:"review,omitempty"` // what waits for a review, and the command that shows it
+	Review      string    `json:"review,omitempty"` // what the views of the lists say, such as what waits for a review
 	Stderr      []string  `json:"stderr,omitempty"`
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 	StartupMS   int64     `json:"startup_ms,omitempty"`
@@ -73,7 +73,7 @@ func StatusOf(u *live.Upstream) UpstreamStatus {
 		Transport:   string(u.Config.Transport),
 		State:       string(u.State),
 		Reason:      u.Reason,
-		Review:      u.Review(),
+		Review:      u.Note(),
 		Stderr:      u.LatestStderr(),
 		RetryAt:     u.RetryAt,
 		Advice:      adviceOn(u),

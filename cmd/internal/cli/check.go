@@ -10,7 +10,8 @@ import (
 	"mcpx/config"
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
-	"mcpx/internal/lockfile"
+	"mcpx/internal/parts/lock"
+	"mcpx/internal/parts/lock/lockfile"
 	"mcpx/internal/plain"
 	"mcpx/registry/live"
 )
@@ -73,7 +74,7 @@ func (c *checkCmd) Run(t *invocation) error {
 		return err
 	}
 	warn(t.Stderr, file.Warnings)
-	lock, err := c.lock(t, file)
+	approved, err := c.lock(t, file)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (c *checkCmd) Run(t *invocation) error {
 		} else {
 			r.print(t)
 		}
-		if err := c.compare(t, file, lock, lists); err != nil {
+		if err := c.compare(t, file, approved, lists); err != nil {
 			return err
 		}
 		if r.Failed == 0 {
@@ -97,7 +98,7 @@ func (c *checkCmd) Run(t *invocation) error {
 // connect starts the servers of a profile, or of all enabled profiles if the name is
 // empty. It calls use once every server is ready or has failed.
 func (t *invocation) connect(file *config.Config, profile string, use func(lists []app.ToolLists) error) error {
-	a, line, err := t.newApp(file, profile)
+	a, line, err := t.newApp(app.New, file, profile)
 	if err != nil {
 		return err
 	}
@@ -228,13 +229,13 @@ func (c *checkCmd) lock(t *invocation, file *config.Config) (lockfile.Lock, erro
 		return nil, nil
 	}
 	path := lockfile.Path(file.File)
-	lock, err := lockfile.Read(path)
+	approved, err := lockfile.Read(path)
 	isAbsent := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err == nil || c.Locked && !isAbsent:
-		return lock, err
+		return approved, err
 	case c.Locked:
-		return nil, usageError{withHint(fmt.Errorf("there is no %s", path), "%s creates it", file.PinCommand())}
+		return nil, usageError{withHint(fmt.Errorf("there is no %s", path), "%s creates it", lock.PinCommand(file))}
 	case !isAbsent:
 		fmt.Fprintf(t.Stderr, "warning: mcpx starts no server when it serves: %v\n", err)
 	}
@@ -243,12 +244,12 @@ func (c *checkCmd) lock(t *invocation, file *config.Config) (lockfile.Lock, erro
 
 // compare prints the differences from the lock. With --locked, it returns an error if one needs
 // a review.
-func (c *checkCmd) compare(t *invocation, file *config.Config, lock lockfile.Lock, lists []app.ToolLists) error {
-	if lock == nil {
+func (c *checkCmd) compare(t *invocation, file *config.Config, approved lockfile.Lock, lists []app.ToolLists) error {
+	if approved == nil {
 		return nil
 	}
-	path, review := lockfile.Path(file.File), file.PinCommand("--diff")
-	changes := changesOf(newOffers(lists), lock)
+	path, review := lockfile.Path(file.File), lock.PinCommand(file, "--diff")
+	changes := offersOf(lists).Compare(approved)
 	count := 0
 	for _, change := range changes {
 		if !change.IsNotice() {
@@ -267,5 +268,5 @@ func (c *checkCmd) compare(t *invocation, file *config.Config, lock lockfile.Loc
 	if count == 0 {
 		return nil
 	}
-	return withHint(fmt.Errorf("%s not approved in %s", plain.Count(count, "change"), path), "review them with %s, approve them with %s, and commit the lock file", review, file.PinCommand())
+	return withHint(fmt.Errorf("%s not approved in %s", plain.Count(count, "change"), path), "review them with %s, approve them with %s, and commit the lock file", review, lock.PinCommand(file))
 }

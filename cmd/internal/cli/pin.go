@@ -9,9 +9,9 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/app"
-	"mcpx/internal/lockfile"
+	"mcpx/internal/parts/lock"
+	"mcpx/internal/parts/lock/lockfile"
 	"mcpx/internal/plain"
-	"mcpx/registry/live"
 )
 
 // pinCmd approves what the servers send now, and writes it to the lock file.
@@ -51,11 +51,11 @@ func (c *pinCmd) Run(t *invocation) error {
 		return err
 	}
 	return t.connect(file, c.Profile, func(lists []app.ToolLists) error {
-		offers := newOffers(lists)
+		offers := offersOf(lists)
 		if err := c.review(t, file, old, offers); err != nil {
 			return err
 		}
-		return failed(offers)
+		return linesError(offers.Failed())
 	})
 }
 
@@ -69,7 +69,7 @@ func (c *pinCmd) selectServers(file *config.Config) error {
 		}
 		p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool {
 			known = append(known, u.Name)
-			return u.Pin == config.PinOff || len(c.Server) > 0 && !slices.Contains(c.Server, u.Name)
+			return lock.IsOff(&u) || len(c.Server) > 0 && !slices.Contains(c.Server, u.Name)
 		})
 	}
 	for _, name := range c.Server {
@@ -81,13 +81,13 @@ func (c *pinCmd) selectServers(file *config.Config) error {
 }
 
 // review shows the changes and writes the lock file if they are accepted.
-func (c *pinCmd) review(t *invocation, file *config.Config, old lockfile.Lock, offers []offer) error {
+func (c *pinCmd) review(t *invocation, file *config.Config, old lockfile.Lock, offers lock.Offers) error {
 	path := lockfile.Path(file.File)
-	changes := changesOf(offers, old)
+	changes := offers.Compare(old)
 	if err := c.show(t, old, changes); err != nil || c.Diff {
 		return err
 	}
-	next := merge(file, old, offers)
+	next := offers.Merge(file, old)
 	if old != nil && len(changes) == 0 && len(next) == len(old) {
 		return t.Printf("%s is up to date\n", path)
 	}
@@ -127,66 +127,10 @@ func reviewText(t *invocation, changes []lockfile.Change) string {
 	return b.String()
 }
 
-// offer is what a server sends now.
-type offer struct {
-	key    string           // in the lock file
-	now    *lockfile.Server // nil: it did not start
-	reason string           // why it did not start
-}
-
-// newOffers returns the offers of the servers, without those that are never compared.
-func newOffers(all []app.ToolLists) (offers []offer) {
+// offersOf returns what the servers send now.
+func offersOf(all []app.ToolLists) (offers lock.Offers) {
 	for _, lists := range all {
-		for _, u := range lists.Upstreams {
-			o := offer{key: lockfile.Key(lists.Profile.Name, u.Name), reason: u.Reason}
-			if u.State == live.Ready {
-				o.now = u.Offer()
-			}
-			if u.Config.Pin != config.PinOff {
-				offers = append(offers, o)
-			}
-		}
+		offers.Add(lists.Profile.Name, lists.Upstreams)
 	}
 	return offers
-}
-
-// changesOf compares the servers that started with a lock, which may be nil.
-func changesOf(offers []offer, old lockfile.Lock) (changes []lockfile.Change) {
-	for _, o := range offers {
-		if o.now != nil {
-			changes = append(changes, lockfile.Compare(o.key, old[o.key], o.now)...)
-		}
-	}
-	return changes
-}
-
-// merge returns the new lock: with the servers that started, and the others of the old
-// lock, unless they are not in the config any more.
-func merge(file *config.Config, old lockfile.Lock, offers []offer) lockfile.Lock {
-	next := lockfile.Lock{}
-	for i := range file.Profiles {
-		for _, u := range file.Profiles[i].All() { // also the disabled ones
-			key := lockfile.Key(file.Profiles[i].Name, u.Name)
-			if s := old[key]; s != nil {
-				next[key] = s
-			}
-		}
-	}
-	for _, o := range offers {
-		if o.now != nil {
-			next[o.key] = o.now
-		}
-	}
-	return next
-}
-
-// failed returns an error if a server did not start.
-func failed(offers []offer) error {
-	var lines []string
-	for _, o := range offers {
-		if o.now == nil {
-			lines = append(lines, fmt.Sprintf("%s did not start, and its lines stay as they are: %s", o.key, o.reason))
-		}
-	}
-	return linesError(lines)
 }

@@ -106,7 +106,7 @@ func (c *serveCmd) Run(t *invocation, k *kong.Context) error {
 	if err := c.check(file); err != nil {
 		return usageError{err}
 	}
-	a, err := app.New(file, c.Profile, t.Stderr)
+	a, err := app.NewLocked(file, c.Profile, t.Stderr)
 	if err != nil {
 		return usageError{err}
 	}
@@ -127,7 +127,6 @@ func (c *serveCmd) load(t *invocation) (*config.Config, error) {
 		return nil, err
 	}
 	c.Path = file.File
-	file.ReadLock()
 	c.logFlags.apply(&file.Logging)
 	if c.Expose != "" {
 		for i := range file.Profiles {

@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/atomicfile"
 	"mcpx/internal/jsonc"
-	"mcpx/internal/lockfile"
 	"mcpx/internal/nearest"
+	"mcpx/internal/parts/lock/lockfile"
 	"mcpx/internal/plain"
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -42,15 +43,16 @@ func (c *target) with(t *invocation, use func(ctx context.Context, s *talk) erro
 	if err != nil {
 		return err
 	}
+	assemble := app.New
 	if t.adhoc == nil {
-		file.ReadLock()
+		assemble = app.NewLocked
 	}
 	p, err := file.Profile(c.Profile)
 	if err != nil {
 		return usageError{err}
 	}
 	c.startOnly(p)
-	a, line, err := t.newApp(file, c.Profile)
+	a, line, err := t.newApp(assemble, file, c.Profile)
 	if err != nil {
 		return err
 	}
@@ -113,17 +115,20 @@ func (c *target) startOnly(p *config.Profile) {
 	}
 }
 
-// newApp puts the parts together for a command that runs once. The log and the warnings are
-// written through the status line, to stderr.
-func (t *invocation) newApp(file *config.Config, profile string) (*app.App, *terminal.Status, error) {
+// newApp puts the parts together for a command that runs once, with app.New or app.NewLocked.
+// The log and the warnings are written through the status line, to stderr.
+func (t *invocation) newApp(assemble assembler, file *config.Config, profile string) (*app.App, *terminal.Status, error) {
 	line := terminal.NewStatus(t.Stderr)
-	a, err := app.New(file, profile, line)
+	a, err := assemble(file, profile, line)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
 	a.Repaired = func(path string) { warnRepaired(line, path) } // the level of the log hides warnings
 	return a, line, nil
 }
+
+// assembler is app.New or app.NewLocked.
+type assembler func(c *config.Config, schema string, stderr io.Writer) (*app.App, error)
 
 // run runs the servers while use runs. A second Ctrl-C ends mcpx at once.
 func (t *invocation) run(a *app.App, use func(ctx context.Context) error) error {

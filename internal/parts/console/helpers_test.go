@@ -12,6 +12,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/registry/upstream"
 	"mcpx/server"
 	httpfront "mcpx/server/http"
@@ -32,7 +33,7 @@ func serve(t *testing.T, upstreams ...map[string]any) *site {
 	t.Helper()
 	running := servertest.Start(t, server.Options{}, upstreams...)
 	web := front(running.Server)
-	return open(t, &Console{Front: web, SignIn: signedIn}, running)
+	return open(t, &Console{Front: web, SignIn: signedIn, Review: toReview}, running)
 }
 
 // front returns a front with the profiles default and other.
@@ -45,11 +46,13 @@ func signedIn(_ context.Context, _ *registry.Registry, _ upstream.Client, server
 	return map[string]string{"account": "ann at " + server}
 }
 
+// toReview is what a person has to review about every server.
+func toReview(schema string, u *live.Upstream) any { return schema + "/" + u.Name }
+
 // open serves a console until the test ends.
 func open(t *testing.T, c *Console, running *servertest.Running) *site {
 	t.Helper()
-	reviews := Reviews{Front: c.Front}
-	c.Front.Routes = append(c.Routes(), reviews.Routes()...)
+	c.Front.Routes = c.Routes()
 	web := httptest.NewServer(c.Front.Handler())
 	t.Cleanup(web.Close)
 	return &site{c, running, web.URL}

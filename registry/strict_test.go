@@ -2,38 +2,24 @@ package registry
 
 import (
 	"errors"
-	"io"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"mcpx/config"
-	"mcpx/internal/lockfile"
+	"mcpx/registry/lists"
 	"mcpx/registry/live"
 	"mcpx/registry/registrytest"
 	"mcpx/registry/upstream"
 )
 
-// blocking makes an upstream show only these tools of the fake.
-func blocking(tools ...string) func(c *config.Upstream) {
-	return func(c *config.Upstream) {
-		s := &lockfile.Server{}
-		for _, tool := range tools {
-			s.Add(lockfile.Tools, tool, []byte(`{"name":"`+tool+`"}`))
-		}
-		c.Trust = config.Trust{Pin: config.PinBlock, Approved: s, Review: "mcpx pin a --diff"}
-	}
-}
-
 // TestRelisted: after list_changed, a caller waits for the new list. The lists of a flood
 // are read at most once per second, and a call waits for one of them, not for the end of
 // the flood.
 func TestRelisted(t *testing.T) {
-	f := &fake{}
+	f := &fake{Views: registrytest.Only("t1", "t2")}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil || u.AwaitsList() || u.Review() != "" {
+		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil || u.AwaitsList() || u.Note() != "" {
 			t.Fatalf("%+v", u)
 		}
 		const notice = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
@@ -51,16 +37,16 @@ func TestRelisted(t *testing.T) {
 		if took := time.Since(begin); err != nil || took > 2*time.Second || took == 0 {
 			t.Errorf("%v after %s", err, took)
 		}
-		if u.AwaitsList() || u.Tool("t2") != nil || u.Tool("t3") != nil || !u.IsWithheld("t3") || u.Review() != "1 tool waits for review: mcpx pin a --diff" {
-			t.Errorf("%+v, %q", u.Tools, u.Review())
+		if u.AwaitsList() || u.Tool("t2") != nil || u.Tool("t3") != nil || u.WhyHidden(lists.OfTools, "t3") == "" || u.Note() != registrytest.Hidden {
+			t.Errorf("%+v, %q", u.Tools, u.Note())
 		}
-	}, blocking("t1", "t2"))
+	})
 }
 
 // TestRelistedFails: if the new list cannot be read, callers get an error in time, and the
 // old list counts for nobody.
 func TestRelistedFails(t *testing.T) {
-	f := &fake{}
+	f := &fake{Views: registrytest.Only("t1")}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		f.Set(func(f *fake) {
 			f.Script = func(l *fakeLink, method, id string, _ []byte) (bool, error) {
@@ -82,12 +68,12 @@ func TestRelistedFails(t *testing.T) {
 		if u, err := r.For(nil).Relisted(t.Context(), "a"); err != nil || u.AwaitsList() {
 			t.Errorf("%v, %+v", err, u)
 		}
-	}, blocking("t1"))
+	})
 }
 
 // TestReplacedWhileAwaited: a caller that waits for a list goes on when the session ends.
 func TestReplacedWhileAwaited(t *testing.T) {
-	f := &fake{}
+	f := &fake{Views: registrytest.Only("t1")}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		f.Set(func(f *fake) {
 			f.Script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) { return method == "tools/list", nil } // it never comes
@@ -104,25 +90,7 @@ func TestReplacedWhileAwaited(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	}, blocking("t1"))
-}
-
-// TestNewsComesWithTheList: whoever reads a list that has changed also reads what is new.
-func TestNewsComesWithTheList(t *testing.T) {
-	var r *Registry
-	var news string
-	f := &fake{Log: zerolog.New(io.Discard).Hook(zerolog.HookFunc(func(_ *zerolog.Event, _ zerolog.Level, message string) {
-		if message == "tools have changed since the server was listed before" {
-			news = r.Catalog().Upstream("a").News()
-		}
-	}))}
-	inTime(t, f, func(t *testing.T, registry *Registry) {
-		r = registry
-		f.Say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-		if news != "since the last start: new t2" {
-			t.Errorf("the news is %q", news)
-		}
-	}, func(c *config.Upstream) { c.Trust.Pin = config.PinWarn })
+	})
 }
 
 const toolsChanged = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
@@ -142,28 +110,28 @@ func callChecked(t *testing.T, r *Registry, c *recorder, tool string) error {
 		}
 	}
 	if u.Tool(tool) == nil {
-		return errors.New("no such tool: " + u.Review())
+		return errors.New("no such tool: " + u.Note())
 	}
 	_, err := r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"` + tool + `"}`), Meta: []byte("{}"), Client: c})
 	return err
 }
 
-// TestLockOfOwners: with a lock, what a session with an owner lists is compared with the lock,
-// at its start and after a change. The fake lists another tool each time.
-func TestLockOfOwners(t *testing.T) {
+// TestStrictOwners: strict views see what a session with an owner lists, at its start and after
+// a change. The fake lists another tool each time.
+func TestStrictOwners(t *testing.T) {
 	for isolation, own := range map[string]func(u *config.Upstream){"client": perClient, "user": perUser} {
 		for _, test := range []struct {
-			name     string
-			approved []string
-			change   func(f *fake) // after a first call of the first tool
-			second   string        // the tool that the owner's session lists then
+			name   string
+			shown  []string
+			change func(f *fake) // after a first call of the first tool
+			second string        // the tool that the owner's session lists then
 		}{
 			{"at its start", []string{"t1", "t3"}, nil, ""},
 			{"announced", []string{"t1", "t2", "t4"}, func(f *fake) { f.Say(toolsChanged) }, "t3"},
 			{"after a failure", []string{"t1", "t2", "t4"}, func(f *fake) { f.Die(); synctest.Wait() }, "t3"},
 		} {
 			t.Run(isolation+" "+test.name, func(t *testing.T) {
-				f := &fake{}
+				f := &fake{Views: registrytest.Only(test.shown...)}
 				inTime(t, f, func(t *testing.T, r *Registry) {
 					ann := recorderOf("1", "ann")
 					r.Attach(ann)
@@ -175,7 +143,7 @@ func TestLockOfOwners(t *testing.T) {
 					first := callChecked(t, r, ann, "t2")
 					if test.change == nil {
 						if first == nil || r.For(ann).Catalog().Upstream("a").Tool("t1") != nil {
-							t.Errorf("its first list is not approved, but the call ends with %v", first)
+							t.Errorf("its first list is not shown, but the call ends with %v", first)
 						}
 						return
 					}
@@ -186,18 +154,18 @@ func TestLockOfOwners(t *testing.T) {
 					if err := callChecked(t, r, ann, "t2"); err == nil {
 						t.Error("a tool that is gone was called")
 					}
-					if err := callChecked(t, r, ann, test.second); err == nil || !r.For(ann).Catalog().Upstream("a").IsWithheld(test.second) {
+					if err := callChecked(t, r, ann, test.second); err == nil || r.For(ann).Catalog().Upstream("a").WhyHidden(lists.OfTools, test.second) == "" {
 						t.Errorf("a new tool: %v", err)
 					}
-				}, own, blocking(test.approved...))
+				}, own)
 			})
 		}
 	}
 }
 
-// TestUnlockedSessionsAreNotListed: without a lock, mcpx reads no lists of a client's own session,
+// TestSessionsAreNotListed: without strict views, mcpx reads no lists of a client's own session,
 // and ignores their changes.
-func TestUnlockedSessionsAreNotListed(t *testing.T) {
+func TestSessionsAreNotListed(t *testing.T) {
 	f := &fake{}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		ann := recorderOf("1", "ann")
@@ -213,9 +181,10 @@ func TestUnlockedSessionsAreNotListed(t *testing.T) {
 	}, perClient)
 }
 
-// TestLockComesByReload: a session that was opened without a lock is listed when there is one.
-func TestLockComesByReload(t *testing.T) {
-	f := &fake{}
+// TestStrictByReload: a session that was opened without strict views is listed when they come.
+func TestStrictByReload(t *testing.T) {
+	var views lists.Views
+	f := &fake{Views: func(*config.Upstream) lists.Views { return views }}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		ann := recorderOf("1", "ann")
 		r.Attach(ann)
@@ -223,12 +192,12 @@ func TestLockComesByReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := *r.Catalog().Upstream("a").Config
-		blocking("t1")(&next)
+		views = registrytest.Only("t1")(&next)
 		r.Apply(&config.Profile{Upstreams: []config.Upstream{next}})
 		if err := callChecked(t, r, ann, "t1"); err == nil {
 			t.Error("its own session lists another tool, but the call passed")
 		}
-		if u := r.For(ann).Catalog().Upstream("a"); !u.IsWithheld("t2") || u.Tool("t1") != nil {
+		if u := r.For(ann).Catalog().Upstream("a"); u.WhyHidden(lists.OfTools, "t2") == "" || u.Tool("t1") != nil {
 			t.Errorf("the client sees %v", u.Tools)
 		}
 		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil || registrytest.Get(f, &f.Listed) != 2 {
@@ -240,21 +209,21 @@ func TestLockComesByReload(t *testing.T) {
 // TestCheckedAgain: a call that was checked, and then waited for another session, is checked
 // against the lists of that session.
 func TestCheckedAgain(t *testing.T) {
-	f := &fake{}
+	f := &fake{Views: registrytest.Only("t1")}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		f.Die()
 		synctest.Wait()
 		_, err := r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"t2"}`), Meta: []byte("{}")})
-		if unavailable, ok := errors.AsType[*live.Unavailable](err); !ok || unavailable.Reason != "1 tool waits for review: mcpx pin a --diff" {
+		if unavailable, ok := errors.AsType[*live.Unavailable](err); !ok || unavailable.Reason != registrytest.Hidden {
 			t.Errorf("the call ends with %v", err)
 		}
-	}, blocking("t1"))
+	})
 }
 
 // TestCheckedAgainAfterAChange: a call that was checked, and then waited for another session,
 // also waits for the list that this session has announced.
 func TestCheckedAgainAfterAChange(t *testing.T) {
-	f := &fake{}
+	f := &fake{Views: registrytest.Only("t1")}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		calls := 0
 		f.Set(func(f *fake) {
@@ -275,11 +244,11 @@ func TestCheckedAgainAfterAChange(t *testing.T) {
 		f.Die()
 		synctest.Wait()
 		_, err := r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"t1"}`), Meta: []byte("{}")})
-		if unavailable, ok := errors.AsType[*live.Unavailable](err); !ok || unavailable.Reason != "1 tool waits for review: mcpx pin a --diff" {
+		if unavailable, ok := errors.AsType[*live.Unavailable](err); !ok || unavailable.Reason != registrytest.Hidden {
 			t.Errorf("the call ends with %v", err)
 		}
 		if calls > 0 {
 			t.Errorf("%d calls reached the server", calls)
 		}
-	}, blocking("t1"))
+	})
 }

@@ -1,16 +1,42 @@
-package config
+package lock
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"mcpx/internal/lockfile"
-	"mcpx/internal/redact"
+	"mcpx/config"
+	"mcpx/internal/parts/lock/lockfile"
 )
 
+// parse returns the config in a text, in a folder, with these variables.
+func parse(t *testing.T, folder, source string, pairs ...string) *config.Config {
+	t.Helper()
+	lookup := func(name string) (string, bool) {
+		for _, pair := range pairs {
+			if value, ok := strings.CutPrefix(pair, name+"="); ok {
+				return value, true
+			}
+		}
+		return "", false
+	}
+	c, err := config.Hooks{Sections: []config.Section{Section}}.Parse(filepath.Join(folder, "mcpx.json"), []byte(source), lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func writeText(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // What a lock says about each server, by its "pin".
-func TestReadLock(t *testing.T) {
+func TestRead(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("MCPX_CONFIG", "")
 	const source = `{"mcpServers": {
@@ -56,15 +82,23 @@ func TestReadLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			test.write(t, filepath.Join(folder, lockfile.Name))
-			c := parseIn(t, folder, source)
-			c.ReadLock()
+			c := parse(t, folder, source)
+			approvals := Read(c)
 			for _, u := range c.Profiles[0].Upstreams {
 				want, err := test.want[u.Name], ""
 				if u.Err != nil {
 					err = u.Err.Error()
 				}
-				if u.Trust.Pin != want.pin || (u.Trust.Approved != nil) != want.isApproved || (err == "") != (want.err == "") || !strings.Contains(err, want.err) {
-					t.Errorf("%s: %s, approved %t, %q\nwant %+v", u.Name, u.Trust.Pin, u.Trust.Approved != nil, err, want)
+				v := approvals.views[u.Name]
+				if v == nil {
+					v = &view{pin: PinOff}
+				}
+				if v.pin != want.pin || (v.approved != nil) != want.isApproved || (err == "") != (want.err == "") || !strings.Contains(err, want.err) {
+					t.Errorf("%s: %s, approved %t, %q\nwant %+v", u.Name, v.pin, v.approved != nil, err, want)
+				}
+				views := approvals.Views("default", &u)
+				if views.IsStrict != (want.pin == PinBlock) || len(views.All) == 0 != (want.pin == PinOff) {
+					t.Errorf("%s: its views are %+v", u.Name, views)
 				}
 			}
 		})
@@ -73,14 +107,14 @@ func TestReadLock(t *testing.T) {
 
 // Secrets in the command or URL are hashed, so that their change is noticed.
 func TestOrigin(t *testing.T) {
-	c := mustParse(t, `{"mcpServers": {
+	c := parse(t, t.TempDir(), `{"mcpServers": {
 		"a": {"command": "npx", "args": ["x", "--token", "hunter2-secret", "--key=${KEY}", "PASSWORD=abcdef"]},
 		"b": {"url": "https://me:password1@x.example/mcp?api_key=abcdefgh&page=1"},
 		"c": {"url": "https://x.example/${KEY}"},
 	}}`, "KEY=value-of-key")
 	got := []string{}
 	for _, u := range c.Profiles[0].Upstreams {
-		got = append(got, u.Origin().URL+strings.Join(u.Origin().Command, " "))
+		got = append(got, Origin(&u).URL+strings.Join(Origin(&u).Command, " "))
 	}
 	text := strings.Join(got, "\n")
 	for _, secret := range []string{"hunter2", "abcdef\n", "password1", "abcdefgh", "value-of-key"} {
@@ -93,8 +127,8 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	other := mustParse(t, `{"mcpServers": {"a": {"command": "npx", "args": ["x", "--token", "hunter3-secret", "--key=${KEY}", "PASSWORD=abcdef"]}}}`, "KEY=x")
-	if c.Profiles[0].Upstreams[0].Origin().Equal(other.Profiles[0].Upstreams[0].Origin()) {
+	other := parse(t, t.TempDir(), `{"mcpServers": {"a": {"command": "npx", "args": ["x", "--token", "hunter3-secret", "--key=${KEY}", "PASSWORD=abcdef"]}}}`, "KEY=x")
+	if Origin(&c.Profiles[0].Upstreams[0]).Equal(Origin(&other.Profiles[0].Upstreams[0])) {
 		t.Error("a changed secret is not noticed")
 	}
 }
@@ -104,37 +138,24 @@ func TestReviewCommand(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "mcpx.json")
 	writeText(t, file, "{}")
-	c := &Config{File: file}
+	c := &config.Config{File: file}
 	t.Setenv("MCPX_CONFIG", file)
-	if got := c.reviewCommand("default", "github"); got != "mcpx pin github --diff" {
+	if got := reviewCommand(c, "default", "github"); got != "mcpx pin github --diff" {
 		t.Error(got)
 	}
-	if got := c.reviewCommand("work", "my server"); got != "mcpx pin 'my server' --schema work --diff" {
+	if got := reviewCommand(c, "work", "my server"); got != "mcpx pin 'my server' --schema work --diff" {
 		t.Error(got)
 	}
 	t.Setenv("MCPX_CONFIG", "/other.json")
-	if got := c.reviewCommand("default", "github"); got != "mcpx pin "+file+" github --diff" {
+	if got := reviewCommand(c, "default", "github"); got != "mcpx pin "+file+" github --diff" {
 		t.Error(got)
 	}
 }
 
-// A config that replaces another in place hides the secrets of the session that goes on.
-func TestKeepHiding(t *testing.T) {
-	folder := folderWith(t, map[string]string{"token": "stored-sentinel"})
-	const source = `{"mcpServers": {"a": {"command": "x", "env": {"A": "${file:token}"}}}}`
-	old, next := &parseIn(t, folder, source).Profiles[0].Upstreams[0], &parseIn(t, folder, source).Profiles[0].Upstreams[0]
-	if _, err := old.Resolve(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if !old.KeepsSession(next) {
-		t.Error("the same config needs another session")
-	}
-	next.KeepHiding(old)
-	if got := next.Redact("stored-sentinel"); got != redact.Hidden {
-		t.Error(got)
-	}
-	changed := &parseIn(t, folder, strings.Replace(source, `"${file:token}"`, `{"cmd": ["x"]}`, 1)).Profiles[0].Upstreams[0]
-	if old.KeepsSession(changed) {
-		t.Error("another source of a secret keeps the session")
+// A pin that mcpx does not know is a problem of the file.
+func TestUnknownPin(t *testing.T) {
+	_, err := config.Hooks{Sections: []config.Section{Section}}.Parse("mcpx.json", []byte(`{"mcpServers": {"a": {"command": "x", "pin": "hide"}}}`), os.LookupEnv)
+	if err == nil || !strings.Contains(err.Error(), `mcpServers.a.pin: expected one of "off", "warn", "block", got "hide"`) {
+		t.Errorf("the problem is %v", err)
 	}
 }
