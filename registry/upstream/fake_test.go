@@ -160,7 +160,7 @@ func (p *peer) Send(message []byte) error {
 	p.messages = append(p.messages, m)
 	handle := p.handlers[m.Method]
 	p.mu.Unlock()
-	if handle != nil {
+	if handle != nil && p.ctx.Err() == nil { // the dead do not answer
 		handle(m)
 	}
 	if p.ctx.Err() != nil {
