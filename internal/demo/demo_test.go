@@ -196,7 +196,7 @@ func TestCancel(t *testing.T) {
 		t.Fatal(got)
 	}
 	l.write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-	if got, want := l.read(), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"demo-1","reason":"cancelled"}}`; got != want {
+	if got, want := l.read(), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"demo-1","reason":"canceled"}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	l.write(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
