@@ -113,10 +113,10 @@ func checkCount(t *testing.T, seed uint64, e *engine, value any) {
 	some := m.affordable(e.rule.parts(value, map[*rule]bool{}))
 	fits := some.matches(value)
 	if isValid && !fits || !isValid && fits && !strings.Contains(schema, "unevaluated") {
-		t.Errorf("seed %d: %s on %s: valid is %v, but for the parts %s %v", seed, schema, text, isValid, written(t, some, since2019), fits)
+		t.Errorf("seed %d: %s on %s: valid is %v, but the parts %s say %v", seed, schema, text, isValid, written(t, some, since2019), fits)
 	}
 	if accepts := compileRule(some); accepts != nil && accepts(value) != fits {
-		t.Errorf("seed %d: %s on %s: valid is %v, but not for gojsonschema", seed, written(t, some, since2019), text, fits)
+		t.Errorf("seed %d: %s on %s: valid is %v, but gojsonschema disagrees", seed, written(t, some, since2019), text, fits)
 	}
 }
 

@@ -7,11 +7,11 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// Limits on what is read of a description, and on what is shown of it, in bytes.
+// Limits in bytes.
 const (
-	maxToldFrom = 1000
-	maxTold     = 100
-	maxValue    = 32
+	maxToldFrom = 1000 // of a description: the rest is not read
+	maxTold     = 100  // of a comment with values; longer ones are left out
+	maxValue    = 32   // of one value
 )
 
 // told adds to the type of a plain string what only its description says: its legal values, or its format. The forms are

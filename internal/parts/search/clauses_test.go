@@ -46,7 +46,7 @@ func TestClausesAreBounded(t *testing.T) {
 
 func TestPrepared(t *testing.T) {
 	for query, want := range map[string]string{
-		"save it to /root/notes/a.md":      "save it to file /root/notes/a.md",
+		"save it to /data/notes/a.md":      "save it to file /data/notes/a.md",
 		"open ~/a.xlsx and ./b.csv":        "open file ~/a.xlsx and file ./b.csv",
 		`open C:\data\a.xlsx`:              `open file C:\data\a.xlsx`,
 		"read `/tmp/a.go`":                 "read `file /tmp/a.go`",
